@@ -1,0 +1,93 @@
+//! The typed snapshot of one machine, by layer. Plain data: extractors fill it, causes read it.
+
+pub mod cuda;
+pub mod fabric;
+pub mod firmware;
+pub mod framework;
+pub mod host;
+pub mod library;
+pub mod log;
+pub mod module;
+pub mod node;
+pub mod nvml;
+pub mod pci;
+pub mod probe_run;
+pub mod process;
+pub mod sandbox;
+
+pub use cuda::Cuda;
+pub use fabric::Fabric;
+pub use firmware::Firmware;
+pub use framework::Framework;
+pub use host::Host;
+pub use library::Library;
+pub use log::KernelLog;
+pub use module::Module;
+pub use node::Nodes;
+pub use nvml::Nvml;
+pub use pci::Pci;
+pub use probe_run::ProbeRun;
+pub use process::Process;
+pub use sandbox::Sandbox;
+
+use crate::observed::Origin;
+
+/// Everything that is known about one machine, as far as one input tells.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// The machine: name, distribution, kernel, virtualisation, container.
+    pub host: Host,
+    /// The PCI bus.
+    pub pci: Pci,
+    /// The kernel modules, loaded and on disk.
+    pub module: Module,
+    /// GSP firmware, running and on disk.
+    pub firmware: Firmware,
+    /// Kernel log lines that a signature knows, and those that name the driver and are unknown.
+    pub log: KernelLog,
+    /// Device nodes.
+    pub node: Nodes,
+    /// Container and policy around the process.
+    pub sandbox: Sandbox,
+    /// Driver libraries.
+    pub library: Library,
+    /// Environment and limits of the process.
+    pub process: Process,
+    /// NVML's answers.
+    pub nvml: Nvml,
+    /// CUDA's answers.
+    pub cuda: Cuda,
+    /// NVSwitch, NVLink, fabric manager.
+    pub fabric: Fabric,
+    /// Frameworks and toolkits.
+    pub framework: Framework,
+    /// Every probe run, with its outcome.
+    pub probes: Vec<ProbeRun>,
+    /// Notes about the input itself that a reader must know, such as "this strace watched only
+    /// the wrapper".
+    pub notes: Vec<Note>,
+    /// What the parsers could not make sense of.
+    pub complaints: Vec<Complaint>,
+    /// True when the input says anything about a GPU or its driver at all.
+    pub mentions_gpu: bool,
+    /// True when gpudx itself looked at the machine, so that what it did not find is not there.
+    pub live: bool,
+}
+
+/// A remark about the input, shown with the diagnosis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The remark, one sentence.
+    pub text: String,
+    /// What it is about.
+    pub origin: Origin,
+}
+
+/// A piece of input that a parser kept without understanding it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    /// What is wrong with it, in a few words.
+    pub problem: String,
+    /// Where it stands.
+    pub origin: Origin,
+}

@@ -1,0 +1,69 @@
+//! One run of one probe, as the records tell it.
+
+use crate::observed::Origin;
+use crate::wire::{Outcome, Stuck};
+
+/// A call that a probe made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProbeCall {
+    /// The call, such as `cuInit` or `open`.
+    pub call: String,
+    /// What it was made on: a node's path or a device index.
+    pub on: Option<String>,
+    /// The raw return code; for system calls 0 or the positive errno.
+    pub code: i64,
+    /// Duration in milliseconds.
+    pub ms: f64,
+    /// What it answered.
+    pub value: Option<String>,
+    /// The record's line.
+    pub origin: Origin,
+}
+
+/// One run of one probe.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProbeRun {
+    /// The probe, such as `cuinit`.
+    pub probe: String,
+    /// Counts from 1.
+    pub trial: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Exit status, signal or errno, as the outcome says.
+    pub code: Option<i32>,
+    /// Wall time in seconds.
+    pub seconds: f64,
+    /// Process id of the child.
+    pub pid: Option<u32>,
+    /// The calls that returned, in order.
+    pub calls: Vec<ProbeCall>,
+    /// The call that was entered and did not return.
+    pub in_flight: Option<(String, Option<String>)>,
+    /// Where it was stuck.
+    pub stuck: Option<Stuck>,
+    /// Keyed notes of the child, such as `mapped-libcuda`.
+    pub notes: Vec<(String, String)>,
+    /// Particulars of the end.
+    pub end_notes: Vec<String>,
+    /// True when it ran under the tracer.
+    pub traced: bool,
+    /// The whole record.
+    pub origin: Origin,
+}
+
+impl ProbeRun {
+    /// The first call of that name that returned.
+    pub fn call(&self, name: &str) -> Option<&ProbeCall> {
+        self.calls.iter().find(|call| call.call == name)
+    }
+
+    /// The note under that key.
+    pub fn note(&self, key: &str) -> Option<&str> {
+        self.notes.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+
+    /// True when the run did not end by itself.
+    pub fn hung(&self) -> bool {
+        matches!(self.outcome, Outcome::TimedOut | Outcome::Unkillable)
+    }
+}

@@ -1,0 +1,56 @@
+//! One parser a format. Each takes text or bytes and returns what it understood plus complaints;
+//! it never fails, never does input or output, and keeps what it does not know.
+//!
+//! Line numbers count from 1 within the text that was given; the caller turns them into an
+//! [`crate::Origin`] by [`crate::raw::RawItem::origin_at`].
+
+/// What a parser understood, and what it could not make sense of.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Parsed<T> {
+    /// What was understood.
+    pub value: T,
+    /// What was not, by line.
+    pub complaints: Vec<LineComplaint>,
+}
+
+impl<T> Parsed<T> {
+    /// A result without complaints.
+    pub fn clean(value: T) -> Parsed<T> {
+        Parsed { value, complaints: Vec::new() }
+    }
+
+    /// Adds a complaint about a line.
+    pub fn complain(&mut self, line: u32, problem: impl Into<String>) {
+        self.complaints.push(LineComplaint { line, problem: problem.into() });
+    }
+}
+
+/// A line that a parser kept without understanding it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineComplaint {
+    /// The line, from 1; 0 for the whole text.
+    pub line: u32,
+    /// What is wrong with it, in a few words.
+    pub problem: String,
+}
+
+/// A value and the line it stood on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct At<T> {
+    /// The line, from 1; 0 for the whole text.
+    pub line: u32,
+    /// The value.
+    pub value: T,
+}
+
+impl<T> At<T> {
+    /// Joins a line and a value.
+    pub fn new(line: u32, value: T) -> At<T> {
+        At { line, value }
+    }
+}
+
+/// The lines of a text with their numbers, from 1.
+pub fn numbered(text: &str) -> impl Iterator<Item = (u32, &str)> {
+    (1u32..).zip(text.lines())
+}

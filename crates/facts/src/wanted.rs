@@ -1,0 +1,1 @@
+//! The one table of what is collected from a machine.

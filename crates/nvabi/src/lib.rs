@@ -1,0 +1,1 @@
+//! The driver's interface as data.

@@ -1,0 +1,3 @@
+//! Causes in nvidia_uvm.
+
+pub(super) mod hmm;

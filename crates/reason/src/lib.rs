@@ -1,0 +1,30 @@
+//! Reasoning: facts in, a differential diagnosis out. Pure, infallible, in milliseconds.
+//!
+//! [`diagnose()`] derives the [`symptom`]s, lets every [`cause`] of the catalogue weigh the facts,
+//! turns each [`weigh::Weighing`] into a verdict in one place, lets a specific cause explain the
+//! general one away, and names the observation that would best separate what is left. It never
+//! guesses: what nothing fits is undetermined.
+
+#![forbid(unsafe_code)]
+
+pub mod cause;
+pub mod causes;
+pub mod diagnose;
+pub mod evidence;
+pub mod explain_away;
+pub mod layers;
+pub mod need;
+pub mod next_step;
+pub mod readings;
+pub mod remedy;
+pub mod symptom;
+pub mod weigh;
+
+pub use cause::Cause;
+pub use causes::CAUSES;
+pub use diagnose::{Diagnosis, State, diagnose};
+pub use evidence::{Evidence, Strength};
+pub use need::Need;
+pub use remedy::{Impact, Place, Remedy};
+pub use symptom::{Symptom, SymptomId};
+pub use weigh::{Verdict, Weighing};

@@ -1,0 +1,265 @@
+//! Questions that several causes ask of the facts, each answered in one place.
+
+use facts::model::cuda::{Stage, Trial, TrialResult};
+use facts::model::nvml::NvmlResult;
+use facts::model::node::{Node, NodeKind, NodeOpen};
+use facts::version::{CudaVersion, DriverVersion};
+use facts::{Errno, Facts, Observed, Origin, Seen};
+
+/// Codes of cuda.h that this crate speaks of by name (cuda_results table).
+pub mod code {
+    /// CUDA_ERROR_OUT_OF_MEMORY
+    pub const OUT_OF_MEMORY: i64 = 2;
+    /// CUDA_ERROR_NOT_INITIALIZED
+    pub const NOT_INITIALIZED: i64 = 3;
+    /// CUDA_ERROR_STUB_LIBRARY
+    pub const STUB_LIBRARY: i64 = 34;
+    /// cudaErrorInsufficientDriver (runtime)
+    pub const INSUFFICIENT_DRIVER: i64 = 35;
+    /// CUDA_ERROR_DEVICE_UNAVAILABLE
+    pub const DEVICE_UNAVAILABLE: i64 = 46;
+    /// CUDA_ERROR_NO_DEVICE
+    pub const NO_DEVICE: i64 = 100;
+    /// CUDA_ERROR_INVALID_DEVICE
+    pub const INVALID_DEVICE: i64 = 101;
+    /// CUDA_ERROR_NO_BINARY_FOR_GPU
+    pub const NO_BINARY_FOR_GPU: i64 = 209;
+    /// CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+    pub const UNSUPPORTED_PTX: i64 = 222;
+    /// CUDA_ERROR_OPERATING_SYSTEM
+    pub const OPERATING_SYSTEM: i64 = 304;
+    /// CUDA_ERROR_SYSTEM_NOT_READY
+    pub const SYSTEM_NOT_READY: i64 = 802;
+    /// CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+    pub const DRIVER_MISMATCH: i64 = 803;
+    /// CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE
+    pub const COMPAT_NOT_SUPPORTED: i64 = 804;
+    /// CUDA_ERROR_UNKNOWN
+    pub const UNKNOWN: i64 = 999;
+    /// NVML_ERROR_NO_PERMISSION
+    pub const NVML_NO_PERMISSION: i64 = 4;
+    /// NVML_ERROR_DRIVER_NOT_LOADED
+    pub const NVML_DRIVER_NOT_LOADED: i64 = 9;
+    /// NVML_ERROR_LIBRARY_NOT_FOUND
+    pub const NVML_LIBRARY_NOT_FOUND: i64 = 12;
+    /// NVML_ERROR_LIB_RM_VERSION_MISMATCH
+    pub const NVML_VERSION_MISMATCH: i64 = 18;
+    /// NVML_ERROR_UNKNOWN
+    pub const NVML_UNKNOWN: i64 = 999;
+}
+
+/// The first failure of cuInit itself (or of counting devices), with its code.
+pub fn init_failure(facts: &Facts) -> Option<(i64, &Trial)> {
+    facts
+        .cuda
+        .plain()
+        .filter(|trial| matches!(trial.stage, Stage::Init | Stage::Version | Stage::Count))
+        .find_map(|trial| Some((trial.failure_code()?, trial)))
+}
+
+/// The first failure of cuInit with this code.
+pub fn init_failed_with(facts: &Facts, code: i64) -> Option<&Trial> {
+    facts.cuda.init_failures(code).next()
+}
+
+/// The first trial in which cuInit did not return.
+pub fn init_hang(facts: &Facts) -> Option<&Trial> {
+    facts.cuda.hangs().find(|trial| trial.stage <= Stage::Init)
+}
+
+/// The first failure after cuInit: context, allocation, copy or kernel.
+pub fn context_failure(facts: &Facts) -> Option<&Trial> {
+    facts.cuda.plain().find(|trial| {
+        trial.stage >= Stage::Device
+            && matches!(trial.result, TrialResult::WrongResult | TrialResult::Code(1..))
+    })
+}
+
+/// Where it was seen that cuInit works in a fresh process (or in one that nothing is said about).
+pub fn cuda_works(facts: &Facts) -> Option<&Origin> {
+    let trial = facts
+        .cuda
+        .plain()
+        .find(|trial| trial.ok() && trial.stage >= Stage::Init && trial.fresh_process != Some(false))?;
+    Some(&trial.origin)
+}
+
+/// Where it was seen that NVML (or nvidia-smi) answers.
+pub fn nvml_works(facts: &Facts) -> Option<Origin> {
+    if let Some(origin) = facts.nvml.answers() {
+        return Some(origin.clone());
+    }
+    facts.nvml.gpus.first().map(|gpu| gpu.origin.clone())
+}
+
+/// NVML's failure, with its code.
+pub fn nvml_failure(facts: &Facts) -> Option<(i64, Origin)> {
+    match &facts.nvml.init {
+        Observed::Seen(Seen { value: NvmlResult::Code(code), origin }) if *code != 0 => {
+            Some((*code, origin.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// NVML failed with this code.
+pub fn nvml_failed_with(facts: &Facts, code: i64) -> Option<Origin> {
+    nvml_failure(facts).filter(|(found, _)| *found == code).map(|(_, origin)| origin)
+}
+
+/// Where it was seen that the nvidia module is loaded and talks.
+pub fn module_loaded(facts: &Facts) -> Option<Origin> {
+    let own = facts.module.version().map(|version| version.origin);
+    own.or_else(|| facts.module.loaded("nvidia").origin().filter(|_| {
+        facts.module.loaded("nvidia").is_seen()
+    }).cloned())
+    .or_else(|| facts.nvml.driver_version.origin().cloned())
+    .or_else(|| nvml_works(facts))
+}
+
+/// Where it was seen that nvidia_uvm is registered.
+pub fn uvm_registered(facts: &Facts) -> Option<Origin> {
+    if let Observed::Seen(seen) = facts.module.major("nvidia-uvm") {
+        return Some(seen.origin);
+    }
+    match facts.module.loaded("nvidia_uvm") {
+        Observed::Seen(seen) => Some(seen.origin),
+        _ => facts.module.uvm_disable_hmm.as_seen().map(|seen| seen.origin.clone()),
+    }
+}
+
+/// Where the absence of nvidia_uvm was seen.
+pub fn uvm_missing(facts: &Facts) -> Option<Origin> {
+    let major = facts.module.major("nvidia-uvm");
+    let loaded = facts.module.loaded("nvidia_uvm");
+    major.absent().or_else(|| loaded.absent()).cloned()
+}
+
+/// The driver's version by the best source: the module itself, NVML, nvidia-smi's table.
+pub fn driver_version(facts: &Facts) -> Option<Seen<DriverVersion>> {
+    facts.module.version().or_else(|| facts.nvml.driver_version.as_seen().cloned())
+}
+
+/// The CUDA version that the driver supports: measured, shown by nvidia-smi, or by its branch.
+pub fn driver_cuda(facts: &Facts) -> Option<Seen<CudaVersion>> {
+    if let Some(seen) = facts.cuda.driver_api.as_seen().or(facts.nvml.cuda_version.as_seen()) {
+        return Some(seen.clone());
+    }
+    let driver = driver_version(facts)?;
+    let (major, minor) = nvabi::branch::cuda_version(driver.value.branch())?;
+    Some(Seen::new(CudaVersion { major, minor }, driver.origin))
+}
+
+/// What a node's numbers must be, and where the kernel says so: `(major, minor)`.
+pub fn expected_numbers(facts: &Facts, path: &str) -> Option<(u32, u32, Origin)> {
+    let name = path.strip_prefix("/dev/")?;
+    let (majors, minor): (&[&str], u32) = match name {
+        "nvidiactl" => (&["nvidiactl", "nvidia-frontend", "nvidia"], 255),
+        "nvidia-modeset" => (&["nvidia-modeset", "nvidia-frontend", "nvidia"], 254),
+        "nvidia-uvm" => (&["nvidia-uvm"], 0),
+        "nvidia-uvm-tools" => (&["nvidia-uvm"], 1),
+        _ => {
+            let number = name.strip_prefix("nvidia")?.parse().ok()?;
+            (&["nvidia", "nvidia-frontend"], number)
+        }
+    };
+    majors.iter().find_map(|major| {
+        let seen = facts.module.major(major).as_seen().cloned()?;
+        Some((seen.value, minor, seen.origin))
+    })
+}
+
+/// The nodes that cuInit needs: the control node, the UVM node and one for each GPU that the
+/// driver or the bus is known to have.
+pub fn needed_nodes(facts: &Facts) -> Vec<String> {
+    let mut paths = vec!["/dev/nvidiactl".to_owned(), "/dev/nvidia-uvm".to_owned()];
+    let mut minors: Vec<u32> =
+        facts.module.gpus.iter().filter_map(|gpu| gpu.value.minor).collect();
+    minors.extend(facts.nvml.gpus.iter().filter_map(|gpu| gpu.value.minor));
+    if minors.is_empty() {
+        let on_bus = u32::try_from(facts.pci.gpus().count()).unwrap_or(0);
+        minors.extend(0..on_bus.max(1));
+    }
+    minors.sort_unstable();
+    minors.dedup();
+    paths.extend(minors.into_iter().map(|minor| format!("/dev/nvidia{minor}")));
+    paths
+}
+
+/// Nodes that stand there with numbers that the kernel did not give: node, expected numbers and
+/// where the kernel says so.
+pub fn misnumbered_nodes(facts: &Facts) -> Vec<(Seen<Node>, (u32, u32), Origin)> {
+    facts
+        .node
+        .nodes
+        .values()
+        .filter_map(|node| {
+            let node = node.as_seen()?;
+            let (major, minor, origin) = expected_numbers(facts, &node.value.path)?;
+            let right = node.value.kind == NodeKind::Char { major, minor };
+            (!right).then(|| (node.clone(), (major, minor), origin))
+        })
+        .collect()
+}
+
+/// The first needed node whose open failed with one of these errnos.
+pub fn open_failed(facts: &Facts, errnos: &[Errno]) -> Option<(String, Errno, Origin)> {
+    facts.node.opens.iter().find_map(|(path, (open, origin))| match open {
+        NodeOpen::Failed(errno) if errnos.contains(errno) => {
+            Some((path.clone(), *errno, origin.clone()))
+        }
+        _ => None,
+    })
+}
+
+/// Where it was seen that this node opens for reading and writing.
+pub fn opens(facts: &Facts, path: &str) -> Option<Origin> {
+    match facts.node.opens.get(path) {
+        Some((NodeOpen::Opened, origin)) => Some(origin.clone()),
+        _ => None,
+    }
+}
+
+/// Where it was seen that every needed node that was tried opened; `None` when one failed, or
+/// when none was tried.
+pub fn all_nodes_open(facts: &Facts) -> Option<Origin> {
+    let mut first = None;
+    for path in needed_nodes(facts) {
+        match facts.node.opens.get(&path) {
+            Some((NodeOpen::Opened, origin)) => first = first.or_else(|| Some(origin.clone())),
+            Some((NodeOpen::Failed(_) | NodeOpen::Hung, _)) => return None,
+            Some((NodeOpen::NotTried(_), _)) | None => return None,
+        }
+    }
+    first
+}
+
+/// The chips of the GPUs at hand as far as they are known, with where each was seen. From PCI ids
+/// first, else from product names.
+pub fn chips(facts: &Facts) -> Vec<Seen<nvabi::pci_id::Product>> {
+    let mut found: Vec<Seen<nvabi::pci_id::Product>> = Vec::new();
+    let by_id = facts.pci.gpus().filter_map(|gpu| nvabi::pci_id::product_by_device(gpu.device?));
+    if let Some(origin) = facts.pci.devices.origin() {
+        found.extend(by_id.map(|product| Seen::new(product, origin.clone())));
+    }
+    let names = facts.nvml.gpus.iter().filter_map(|gpu| {
+        let product = nvabi::pci_id::by_product_name(gpu.value.name.as_deref()?)?;
+        Some(Seen::new(product, gpu.origin.clone()))
+    });
+    if found.is_empty() {
+        found.extend(names);
+    }
+    let models = facts.module.gpus.iter().filter_map(|gpu| {
+        let product = nvabi::pci_id::by_product_name(gpu.value.model.as_deref()?)?;
+        Some(Seen::new(product, gpu.origin.clone()))
+    });
+    if found.is_empty() {
+        found.extend(models);
+    }
+    found
+}
+
+/// The first log event with one of these signatures.
+pub fn logged<'a>(facts: &'a Facts, signatures: &[&str]) -> Option<&'a Origin> {
+    facts.log.first(signatures).map(|event| &event.origin)
+}

@@ -1,0 +1,284 @@
+//! From facts to symptoms.
+
+use facts::model::cuda::{Stage, TrialResult};
+use facts::model::framework::FrameworkMessage;
+use facts::model::nvml::NvmlResult;
+use facts::{Facts, Observed, Origin};
+
+use super::{Symptom, SymptomId};
+use crate::readings::{self, code};
+
+/// Every symptom that the facts show, in a fixed order.
+pub fn derive(facts: &Facts) -> Vec<Symptom> {
+    let mut found = Vec::new();
+    cuda_init(facts, &mut found);
+    cuda_after_init(facts, &mut found);
+    nvml(facts, &mut found);
+    driver_absent(facts, &mut found);
+    gpus(facts, &mut found);
+    engine(facts, &mut found);
+    framework(facts, &mut found);
+    found
+}
+
+fn push(
+    found: &mut Vec<Symptom>,
+    id: SymptomId,
+    code: Option<i64>,
+    summary: String,
+    origin: &Origin,
+) {
+    if found.iter().any(|known| known.id == id && known.code == code) {
+        return;
+    }
+    found.push(Symptom { id, code, summary, origin: origin.clone(), explained_by: Vec::new() });
+}
+
+/// `3 (CUDA_ERROR_NOT_INITIALIZED)`.
+pub(crate) fn named_cuda_code(code: i64) -> String {
+    match nvabi::cuda_result::by_code(code) {
+        Some(result) => format!("{code} ({})", result.name),
+        None => code.to_string(),
+    }
+}
+
+/// `18 (NVML_ERROR_LIB_RM_VERSION_MISMATCH)`.
+pub(crate) fn named_nvml_code(code: i64) -> String {
+    match nvabi::nvml_return::by_code(code) {
+        Some(result) => format!("{code} ({})", result.name),
+        None => code.to_string(),
+    }
+}
+
+/// cuInit takes longer than this only when something is wrong: 0.2 s a GPU was measured (driver
+/// 580, H200), some seconds without persistence.
+const SLOW_INIT_SECONDS: f64 = 12.0;
+
+fn cuda_init(facts: &Facts, found: &mut Vec<Symptom>) {
+    let trials: Vec<_> = facts.cuda.plain().collect();
+    let hung = trials.iter().filter(|trial| {
+        matches!(trial.result, TrialResult::Hung { .. }) && trial.stage <= Stage::Init
+    });
+    if let Some(first) = hung.clone().next() {
+        let (hung, all) = (hung.count(), trials.len());
+        let summary = format!("{} did not return in {hung} of {all} trials", first.what);
+        push(found, SymptomId::CudaInitHangs, None, summary, &first.origin);
+    }
+    for trial in &trials {
+        let early = trial.stage <= Stage::Count;
+        match trial.result {
+            TrialResult::Crashed(signal) => {
+                let by = signal.map_or(String::new(), |signal| format!(" by signal {signal}"));
+                let summary = format!("the process was ended{by} inside {}", trial.what);
+                push(found, SymptomId::CudaInitCrashes, signal.map(i64::from), summary, &trial.origin);
+            }
+            TrialResult::Code(number) if number != 0 && early && !belongs_above(number) => {
+                let summary = format!("{} answers {}", trial.what, named_cuda_code(number));
+                push(found, SymptomId::CudaInitFails, Some(number), summary, &trial.origin);
+            }
+            TrialResult::Code(0) if trial.seconds.is_some_and(|s| s > SLOW_INIT_SECONDS) => {
+                let seconds = trial.seconds.unwrap_or_default();
+                let summary = format!("{} took {seconds:.1} s", trial.what);
+                push(found, SymptomId::CudaInitSlow, None, summary, &trial.origin);
+            }
+            TrialResult::Code(_) | TrialResult::Hung { .. } | TrialResult::WrongResult => {}
+        }
+    }
+}
+
+/// Codes that say nothing of cuInit even when the input names no stage: the runtime's own check
+/// of versions, and those of kernels and contexts.
+fn belongs_above(number: i64) -> bool {
+    matches!(
+        number,
+        code::INSUFFICIENT_DRIVER
+            | code::NO_BINARY_FOR_GPU
+            | code::UNSUPPORTED_PTX
+            | code::DEVICE_UNAVAILABLE
+    )
+}
+
+fn cuda_after_init(facts: &Facts, found: &mut Vec<Symptom>) {
+    for trial in facts.cuda.plain() {
+        let TrialResult::Code(number) = trial.result else {
+            if trial.result == TrialResult::WrongResult {
+                let summary = format!("{} gave wrong data", trial.what);
+                push(found, SymptomId::CudaContextFails, None, summary, &trial.origin);
+            } else if matches!(trial.result, TrialResult::Hung { .. }) && trial.stage > Stage::Init {
+                let summary = format!("{} did not return", trial.what);
+                push(found, SymptomId::CudaContextFails, None, summary, &trial.origin);
+            }
+            continue;
+        };
+        if number == 0 || (trial.stage <= Stage::Count && !belongs_above(number)) {
+            continue;
+        }
+        let summary = format!("{} answers {}", trial.what, named_cuda_code(number));
+        let id = match number {
+            code::INSUFFICIENT_DRIVER => SymptomId::FrameworkNoGpu,
+            code::NO_BINARY_FOR_GPU | code::UNSUPPORTED_PTX => SymptomId::FrameworkNoCode,
+            _ => SymptomId::CudaContextFails,
+        };
+        push(found, id, Some(number), summary, &trial.origin);
+    }
+}
+
+fn nvml(facts: &Facts, found: &mut Vec<Symptom>) {
+    match &facts.nvml.init {
+        Observed::Seen(seen) => match seen.value {
+            NvmlResult::Code(0) => {}
+            NvmlResult::Code(number) => {
+                let summary = format!("NVML answers {}", named_nvml_code(number));
+                push(found, SymptomId::NvmlFails, Some(number), summary, &seen.origin);
+            }
+            NvmlResult::Hung => {
+                let summary = "nvmlInit does not return".to_owned();
+                push(found, SymptomId::NvmlHangs, None, summary, &seen.origin);
+            }
+            NvmlResult::Crashed => {
+                let summary = "the process dies inside nvmlInit".to_owned();
+                push(found, SymptomId::NvmlFails, None, summary, &seen.origin);
+            }
+        },
+        Observed::Absent(_) | Observed::Denied(..) | Observed::Unknown(_) => {}
+    }
+    if let Some(query) = facts.nvml.hung().next() {
+        let summary = format!("{} does not return", query.query);
+        push(found, SymptomId::NvmlHangs, None, summary, &query.origin);
+    }
+}
+
+fn driver_absent(facts: &Facts, found: &mut Vec<Symptom>) {
+    if readings::nvml_works(facts).is_some() || readings::cuda_works(facts).is_some() {
+        return;
+    }
+    let asked_for = facts.pci.gpus().next().is_some()
+        || facts.library.cuda.is_seen()
+        || facts.library.nvml.is_seen()
+        || !facts.cuda.trials.is_empty();
+    if let Some(origin) = facts.module.nvrm.absent().filter(|_| asked_for) {
+        let summary = "no nvidia kernel module is running here".to_owned();
+        push(found, SymptomId::DriverAbsent, None, summary, origin);
+    } else if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_DRIVER_NOT_LOADED) {
+        let summary = "the tools cannot talk to a driver".to_owned();
+        push(found, SymptomId::DriverAbsent, None, summary, &origin);
+    } else if let Some(origin) = facts.library.smi.absent() {
+        let summary = "nvidia-smi is not installed here".to_owned();
+        push(found, SymptomId::DriverAbsent, None, summary, origin);
+    } else if let Some(origin) = facts.library.cuda.absent().filter(|_| asked_for || has_driver(facts)) {
+        let summary = "there is no libcuda.so.1 here".to_owned();
+        push(found, SymptomId::DriverAbsent, None, summary, origin);
+    }
+}
+
+fn has_driver(facts: &Facts) -> bool {
+    facts.module.nvrm.is_seen() || facts.node.gpu_nodes().any(|(_, node)| node.is_seen())
+}
+
+fn gpus(facts: &Facts, found: &mut Vec<Symptom>) {
+    let on_bus = facts.pci.gpus().count();
+    if let Some(seen) = facts.nvml.count.as_seen() {
+        let counted = usize::try_from(seen.value).unwrap_or(usize::MAX);
+        if counted < on_bus {
+            let summary = format!("NVML counts {counted} of {on_bus} GPUs on the bus");
+            push(found, SymptomId::GpuMissing, None, summary, &seen.origin);
+        } else if counted == 0 {
+            let summary = "NVML counts no GPU".to_owned();
+            push(found, SymptomId::GpuMissing, None, summary, &seen.origin);
+        }
+    }
+    if let (Some(cuda), Some(nvml)) = (facts.cuda.count.as_seen(), facts.nvml.count.as_seen())
+        && cuda.value < nvml.value
+    {
+        let summary = format!("CUDA counts {} of the {} GPUs that NVML lists", cuda.value, nvml.value);
+        push(found, SymptomId::GpuMissing, None, summary, &cuda.origin);
+    }
+    if on_bus == 0
+        && let Some(origin) = facts.pci.devices.absent()
+        && needs_a_gpu(facts)
+    {
+        let summary = "no NVIDIA GPU is on the PCI bus".to_owned();
+        push(found, SymptomId::GpuMissing, None, summary, origin);
+    }
+    const FAULTS: [&str; 12] = [
+        "RMINIT_FAILED",
+        "RM_INIT_ADAPTER",
+        "FALLEN_BUS",
+        "FALLEN_BUS_INIT",
+        "GSP_RPC_TIMEOUT",
+        "GSP_HEARTBEAT",
+        "NEED_OPEN_MODULES",
+        "OPEN_NO_GSP",
+        "UNSUPPORTED_GPU",
+        "BAR_INVALID",
+        "GSP_FW_MISSING",
+        "FW_DIRECT_LOAD",
+    ];
+    if let Some(event) = facts.log.first(&FAULTS) {
+        let summary = format!("the kernel log says: {}", facts::observed::clean_excerpt(&event.text));
+        push(found, SymptomId::GpuFaulted, None, summary, &event.origin);
+    } else if let Some((xid, event)) = facts.log.xids().next() {
+        let summary = format!("the kernel log has Xid {xid}");
+        push(found, SymptomId::GpuFaulted, Some(i64::from(xid)), summary, &event.origin);
+    }
+}
+
+/// Something here wants a GPU: a driver, a library, a request, or a failed call.
+fn needs_a_gpu(facts: &Facts) -> bool {
+    facts.module.nvrm.is_seen()
+        || facts.library.cuda.is_seen()
+        || facts.library.nvml.is_seen()
+        || facts.sandbox.gpu_requested.value() == Some(&true)
+        || !facts.cuda.trials.is_empty()
+}
+
+fn engine(facts: &Facts, found: &mut Vec<Symptom>) {
+    if let Some(message) = facts.sandbox.engine_messages.first() {
+        let summary = format!("the container engine says: {}", message.value.1);
+        push(found, SymptomId::ContainerRefused, None, summary, &message.origin);
+    }
+}
+
+fn framework(facts: &Facts, found: &mut Vec<Symptom>) {
+    for (message, origin) in &facts.framework.messages {
+        let (id, summary) = match message {
+            FrameworkMessage::CapabilityNotCompatible { capability, .. } => {
+                (SymptomId::FrameworkNoCode, format!("the framework has no code for {capability}"))
+            }
+            FrameworkMessage::NoKernelImage => (
+                SymptomId::FrameworkNoCode,
+                "no kernel image is available for this GPU".to_owned(),
+            ),
+            FrameworkMessage::PtxTooNew => {
+                (SymptomId::FrameworkNoCode, "the PTX is newer than the driver".to_owned())
+            }
+            FrameworkMessage::DriverTooOld { .. } => {
+                (SymptomId::FrameworkNoGpu, "the framework calls the driver too old".to_owned())
+            }
+            FrameworkMessage::NotCompiledWithCuda => {
+                (SymptomId::FrameworkNoGpu, "the framework is built without CUDA".to_owned())
+            }
+            FrameworkMessage::UndefinedSymbol { library, .. } => {
+                (SymptomId::FrameworkNoCode, format!("{library} does not load"))
+            }
+            FrameworkMessage::ToolkitMismatch { toolkit, framework } => (
+                SymptomId::FrameworkNoCode,
+                format!("toolkit {toolkit} and framework CUDA {framework} differ"),
+            ),
+            FrameworkMessage::MissingCudaLibrary { library } => {
+                (SymptomId::FrameworkNoCode, format!("{library} cannot be opened"))
+            }
+            FrameworkMessage::ForkedSubprocess => {
+                (SymptomId::CudaInitFails, "CUDA cannot start in a forked process".to_owned())
+            }
+        };
+        push(found, id, None, summary, origin);
+    }
+    let blocked = found.iter().any(|symptom| symptom.id != SymptomId::FrameworkNoGpu);
+    if let Some(seen) = facts.framework.torch_available.as_seen().filter(|seen| !seen.value)
+        && !blocked
+    {
+        let summary = "torch.cuda.is_available() is False".to_owned();
+        push(found, SymptomId::FrameworkNoGpu, None, summary, &seen.origin);
+    }
+}
