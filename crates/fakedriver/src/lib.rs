@@ -1,1 +1,47 @@
-//! Test stand-in.
+//! Stand-ins for `libcuda.so.1` and `libnvidia-ml.so.1` that do as they are told.
+//!
+//! One shared object has the symbols of both; a test copies it into a folder under the two names
+//! (never as links to one file: the loader would take both names for the same library) and puts the
+//! folder first in `LD_LIBRARY_PATH`. `synth::artifacts::fake_driver_folder` does just that.
+//!
+//! # Settings
+//!
+//! `GPUDX_FAKE` is a list of settings with commas between them; each is `NAME=VALUE`. One that
+//! cannot be read ends the process with a message, so that a misspelled fault fails its test.
+//!
+//! What calls do, `NAME=ACT`:
+//!
+//! | name | call |
+//! |---|---|
+//! | `load`, `nvml.load` | the constructor of libcuda, of libnvidia-ml |
+//! | `cuinit` | `cuInit` |
+//! | `context` | `cuDevicePrimaryCtxRetain` and `cuCtxCreate` |
+//! | `alloc` | `cuMemAlloc` |
+//! | `copy` | `cuMemcpyHtoD` and `cuMemcpyDtoH`; `copy=wrong` brings back a wrong byte |
+//! | `kernel` | `cuLaunchKernel`; `kernel=wrong` computes a wrong result |
+//! | `cuda.FUNCTION` | any function of libcuda by its exported name |
+//! | `nvml` | `nvmlInit` |
+//! | `nvml.FUNCTION` | any function of NVML by its exported name |
+//!
+//! ACT is one of: a number (the code to return); `hang` (sleep for ever), `constructor-hang` (the
+//! same), `hang-deaf` (the same with SIGTERM ignored), `spin` (burn the CPU for ever), `crash`
+//! (SIGSEGV), `abort`, `exit:N`, `stop` (SIGSTOP to itself, then 0), `slow:MS` (0 after so long),
+//! `dstate:PATH` (write to PATH, which on a frozen file system cannot be interrupted, then 0),
+//! `flood` (write to stdout until that fails, then 0), `print:TEXT` (TEXT to stdout without a line
+//! end, then 0), `fork` (leave a child of the same process group that holds stdout open for a
+//! minute, then 0), `fork-away` (the same in a session of its own), `mischief:DIR` (see `mischief`),
+//! `flaky:COUNTER:ACT:S/N` (a counter in the file COUNTER, shared by all processes, lets S of N
+//! calls succeed and does ACT in the others; the first one fails).
+//!
+//! What is answered: `count=N` devices (1), `driver=590.48.01`, `cuda=13010`, `name=NVIDIA H200`,
+//! `capability=9.0`, `computemode=N` (0), `fabric=N` (NVML's state, 0 not supported),
+//! `addressing=N` (0 none, 1 HMM, 2 ATS), `mig=N` (0), `peers=N` (1: can access each other).
+//! `record=PATH` is where `fork` and `mischief` write down what they did.
+
+mod act;
+mod cuda;
+mod load;
+mod mischief;
+mod nvml;
+mod put;
+mod settings;

@@ -39,7 +39,7 @@
 //!
 //! # What is pretended
 //!
-//! The nodes and text files of [`tree`]. They show in `stat`, `open`, `access`, `readlink`,
+//! The nodes and text files of `inventory.rs`. They show in `stat`, `open`, `access`, `readlink`,
 //! `realpath` and `readdir`; not in `scandir`, `nftw` or `glob`, whose insides cannot be
 //! interposed, and not to system calls made without libc. Making, removing and changing these
 //! nodes (the libraries do so as root) succeeds and changes nothing.
@@ -51,6 +51,7 @@
 mod escape;
 mod faults;
 mod hooks;
+mod inventory;
 mod machine;
 mod memory;
 mod real;

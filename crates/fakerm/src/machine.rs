@@ -124,16 +124,11 @@ impl Gpu {
 
     /// The UUID as text, `GPU-…`.
     pub(crate) fn uuid(self) -> String {
-        let hex: String = self.uuid_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default().to_owned();
-        format!(
-            "GPU-{}-{}-{}-{}-{}",
-            part(0, 8),
-            part(8, 12),
-            part(12, 16),
-            part(16, 20),
-            part(20, 32)
-        )
+        let hex = format!("{:032x}", u128::from_be_bytes(self.uuid_bytes()));
+        let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
+        parts.into_iter().fold("GPU".to_owned(), |uuid, part| {
+            uuid + "-" + hex.get(part).unwrap_or_default()
+        })
     }
 }
 

@@ -19,7 +19,10 @@ impl Memory {
     /// used.
     pub(crate) unsafe fn new(address: *mut c_void, length: usize) -> Self {
         let length = if address.is_null() { 0 } else { length };
-        Self { base: address.cast(), length }
+        Self {
+            base: address.cast(),
+            length,
+        }
     }
 
     /// How many bytes the structure has.
@@ -28,7 +31,9 @@ impl Memory {
     }
 
     fn holds(&self, offset: usize, size: usize) -> bool {
-        offset.checked_add(size).is_some_and(|end| end <= self.length)
+        offset
+            .checked_add(size)
+            .is_some_and(|end| end <= self.length)
     }
 
     /// Reads `N` bytes at `offset`.
@@ -36,7 +41,11 @@ impl Memory {
         let mut bytes = [0; N];
         if self.holds(offset, N) {
             // SAFETY: the range lies inside the structure, whose validity `new` demands.
-            unsafe { self.base.add(offset).copy_to_nonoverlapping(bytes.as_mut_ptr(), N) };
+            unsafe {
+                self.base
+                    .add(offset)
+                    .copy_to_nonoverlapping(bytes.as_mut_ptr(), N);
+            }
         }
         bytes
     }
@@ -64,7 +73,11 @@ impl Memory {
     pub(crate) fn set(&self, offset: usize, bytes: &[u8]) {
         if self.holds(offset, bytes.len()) {
             // SAFETY: the range lies inside the structure, whose validity `new` demands.
-            unsafe { self.base.add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            unsafe {
+                self.base
+                    .add(offset)
+                    .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            }
         }
     }
 

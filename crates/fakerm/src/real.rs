@@ -52,7 +52,9 @@ pub(crate) fn write(descriptor: c_int, bytes: &[u8]) {
 
 /// A memfd of this name, or −1 with errno set.
 pub(crate) fn memfd(name: &str, close_on_exec: bool) -> c_int {
-    let Ok(name) = CString::new(name) else { return fail(libc::ENAMETOOLONG) };
+    let Ok(name) = CString::new(name) else {
+        return fail(libc::ENAMETOOLONG);
+    };
     let flags = if close_on_exec { libc::MFD_CLOEXEC } else { 0 };
     // SAFETY: the name is a valid C string.
     int(unsafe { libc::syscall(libc::SYS_memfd_create, name.as_ptr(), flags) })
@@ -85,8 +87,14 @@ pub(crate) fn readlink(path: &str) -> Option<String> {
 /// A whole text file of the real system; empty when it cannot be read.
 pub(crate) fn read_text(path: &CStr) -> String {
     // SAFETY: the path is a C string.
-    let descriptor =
-        unsafe { openat(libc::AT_FDCWD, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC, 0) };
+    let descriptor = unsafe {
+        openat(
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            libc::O_RDONLY | libc::O_CLOEXEC,
+            0,
+        )
+    };
     if descriptor < 0 {
         return String::new();
     }
@@ -94,9 +102,8 @@ pub(crate) fn read_text(path: &CStr) -> String {
     let mut chunk = [0_u8; 4096];
     loop {
         // SAFETY: the buffer is valid for its length.
-        let length = unsafe {
-            libc::syscall(libc::SYS_read, descriptor, chunk.as_mut_ptr(), chunk.len())
-        };
+        let length =
+            unsafe { libc::syscall(libc::SYS_read, descriptor, chunk.as_mut_ptr(), chunk.len()) };
         match usize::try_from(length) {
             Ok(length) if length > 0 => text.extend_from_slice(chunk.get(..length).unwrap_or(&[])),
             _ => break,

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Sleeps for ever: state S, in user space's own choosing.
 pub(crate) fn sleep_forever() -> ! {
     loop {
-        std::thread::sleep(Duration::from_secs(3600));
+        std::thread::sleep(Duration::from_hours(1));
     }
 }
 
@@ -18,7 +18,9 @@ pub(crate) fn spin_forever() -> ! {
 
 /// Writes to `path`. On a frozen file system the kernel holds the caller in state D meanwhile.
 pub(crate) fn write_to(path: &str) {
-    let Ok(path) = std::ffi::CString::new(path) else { return };
+    let Ok(path) = std::ffi::CString::new(path) else {
+        return;
+    };
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_CLOEXEC;
     // SAFETY: the path is a C string.
     let descriptor = unsafe { crate::real::openat(libc::AT_FDCWD, path.as_ptr(), flags, 0o600) };

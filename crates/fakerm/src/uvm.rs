@@ -16,7 +16,9 @@ const PAGEABLE_MEM_ACCESS_ON_GPU: u32 = 0x46;
 const MM_INITIALIZE: u32 = 0x4b;
 
 /// Name, number, size of the structure and offset of its status (`uvm_ioctl.h`, same in 535–555).
-const REQUESTS: [(&str, u32, usize, usize); 13] = [
+/// `UVM_DEINITIALIZE` has no structure.
+const REQUESTS: [(&str, u32, usize, usize); 14] = [
+    ("UVM_DEINITIALIZE", 0x3000_0002, 0, 0),
     ("UVM_INITIALIZE", INITIALIZE, 16, 8),
     ("UVM_CREATE_RANGE_GROUP", 0x17, 16, 8),
     ("UVM_DESTROY_RANGE_GROUP", 0x18, 16, 8),
@@ -27,7 +29,12 @@ const REQUESTS: [(&str, u32, usize, usize); 13] = [
     ("UVM_REGISTER_GPU", 0x25, 40, 36),
     ("UVM_UNREGISTER_GPU", 0x26, 20, 16),
     ("UVM_PAGEABLE_MEM_ACCESS", PAGEABLE_MEM_ACCESS, 8, 4),
-    ("UVM_PAGEABLE_MEM_ACCESS_ON_GPU", PAGEABLE_MEM_ACCESS_ON_GPU, 24, 20),
+    (
+        "UVM_PAGEABLE_MEM_ACCESS_ON_GPU",
+        PAGEABLE_MEM_ACCESS_ON_GPU,
+        24,
+        20,
+    ),
     ("UVM_CREATE_EXTERNAL_RANGE", 0x49, 24, 16),
     ("UVM_MM_INITIALIZE", MM_INITIALIZE, 8, 4),
 ];
@@ -36,7 +43,10 @@ static INITIALIZED: AtomicBool = AtomicBool::new(false);
 
 /// The number of a request by its name.
 pub(crate) fn request_named(name: &str) -> Option<u32> {
-    REQUESTS.iter().find(|request| request.0 == name).map(|request| request.1)
+    REQUESTS
+        .iter()
+        .find(|request| request.0 == name)
+        .map(|request| request.1)
 }
 
 /// Answers a request.
@@ -45,7 +55,9 @@ pub(crate) fn request_named(name: &str) -> Option<u32> {
 ///
 /// `argument` must be what the request demands.
 pub(crate) unsafe fn answer(request: u64, argument: *mut c_void) -> c_int {
-    let Ok(number) = u32::try_from(request) else { return real::fail(libc::EINVAL) };
+    let Ok(number) = u32::try_from(request) else {
+        return real::fail(libc::EINVAL);
+    };
     let Some((name, _, size, status)) = REQUESTS.iter().find(|entry| entry.1 == number) else {
         trace::note(&format!("ioctl /dev/nvidia-uvm 0x{number:x}"));
         return real::fail(libc::EINVAL);

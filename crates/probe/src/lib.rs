@@ -1,1 +1,5 @@
 //! Everything that touches a machine.
+pub mod child;
+mod probes;
+pub mod supervise;
+mod sys;

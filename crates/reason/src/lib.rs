@@ -13,6 +13,7 @@ pub mod diagnose;
 pub mod evidence;
 pub mod explain_away;
 pub mod layers;
+pub mod machine;
 pub mod need;
 pub mod next_step;
 pub mod readings;

@@ -5,6 +5,7 @@ use facts::model::nvml::NvmlResult;
 use facts::model::node::{Node, NodeKind, NodeOpen};
 use facts::version::{CudaVersion, DriverVersion};
 use facts::{Errno, Facts, Observed, Origin, Seen};
+use nvabi::pci_id::{self, Product};
 
 /// Codes of cuda.h that this crate speaks of by name (cuda_results table).
 pub mod code {
@@ -234,29 +235,57 @@ pub fn all_nodes_open(facts: &Facts) -> Option<Origin> {
     first
 }
 
-/// The chips of the GPUs at hand as far as they are known, with where each was seen. From PCI ids
-/// first, else from product names.
-pub fn chips(facts: &Facts) -> Vec<Seen<nvabi::pci_id::Product>> {
-    let mut found: Vec<Seen<nvabi::pci_id::Product>> = Vec::new();
-    let by_id = facts.pci.gpus().filter_map(|gpu| nvabi::pci_id::product_by_device(gpu.device?));
+/// A GPU's board: how it is called, and what is known of its chip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Board {
+    /// The product's name as the input or the table of PCI ids has it.
+    pub name: String,
+    /// Chip, architecture and compute capability.
+    pub product: Product,
+}
+
+/// The boards of the GPUs at hand as far as they are known, with where each was seen. From PCI ids
+/// first, else from the names that NVML tells, else from those of /proc/driver/nvidia.
+pub fn boards(facts: &Facts) -> Vec<Seen<Board>> {
+    let mut found: Vec<Seen<Board>> = Vec::new();
     if let Some(origin) = facts.pci.devices.origin() {
-        found.extend(by_id.map(|product| Seen::new(product, origin.clone())));
+        let by_id = facts.pci.gpus().filter_map(|gpu| board_of_device(gpu.device?));
+        found.extend(by_id.map(|board| Seen::new(board, origin.clone())));
     }
-    let names = facts.nvml.gpus.iter().filter_map(|gpu| {
-        let product = nvabi::pci_id::by_product_name(gpu.value.name.as_deref()?)?;
-        Some(Seen::new(product, gpu.origin.clone()))
-    });
     if found.is_empty() {
-        found.extend(names);
+        found.extend(facts.nvml.gpus.iter().filter_map(|gpu| {
+            let by_name = gpu.value.name.as_deref().and_then(board_of_name);
+            let board = by_name.or_else(|| board_of_device(gpu.value.device_id?))?;
+            Some(Seen::new(board, gpu.origin.clone()))
+        }));
     }
-    let models = facts.module.gpus.iter().filter_map(|gpu| {
-        let product = nvabi::pci_id::by_product_name(gpu.value.model.as_deref()?)?;
-        Some(Seen::new(product, gpu.origin.clone()))
-    });
     if found.is_empty() {
-        found.extend(models);
+        found.extend(facts.module.gpus.iter().filter_map(|gpu| {
+            let board = board_of_name(gpu.value.model.as_deref()?)?;
+            Some(Seen::new(board, gpu.origin.clone()))
+        }));
     }
     found
+}
+
+fn board_of_device(device: u16) -> Option<Board> {
+    let id = pci_id::by_device(device)?;
+    let product = Product {
+        chip: Some(id.chip),
+        architecture: id.architecture,
+        capability: id.capability,
+    };
+    Some(Board { name: id.product_name.unwrap_or(id.name).to_owned(), product })
+}
+
+fn board_of_name(name: &str) -> Option<Board> {
+    let product = pci_id::by_product_name(name)?;
+    Some(Board { name: name.to_owned(), product })
+}
+
+/// The chips of the GPUs at hand, as [`boards`] finds them.
+pub fn chips(facts: &Facts) -> Vec<Seen<Product>> {
+    boards(facts).into_iter().map(|board| Seen::new(board.value.product, board.origin)).collect()
 }
 
 /// The first log event with one of these signatures.

@@ -1,6 +1,6 @@
 //! NVSwitch, NVLink and the fabric manager.
 
-use crate::observed::{Observed, Origin};
+use crate::observed::{Observed, Origin, Seen};
 use crate::version::DriverVersion;
 
 /// State of a systemd service.
@@ -23,6 +23,8 @@ pub struct Fabric {
     pub manager_version: Observed<DriverVersion>,
     /// Whether the machine has NVSwitches, from the bus, nodes or the driver.
     pub nvswitch: Observed<bool>,
+    /// Fabric states of GPUs that a report tells without nvidia-smi's own output.
+    pub states: Vec<Seen<String>>,
     /// Lines of its log or of other daemons that say what is wrong.
     pub messages: Vec<(String, Origin)>,
 }

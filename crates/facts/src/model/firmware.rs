@@ -31,4 +31,6 @@ pub struct Firmware {
     /// Files on disk under the firmware path. `Absent` when the folder for the module's version
     /// was looked for and holds none.
     pub files: Observed<Vec<GspFile>>,
+    /// Paths of single files that were looked for and are not there.
+    pub missing: Vec<Seen<String>>,
 }

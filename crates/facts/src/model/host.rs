@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::observed::Observed;
+use crate::observed::{Observed, Seen};
 use crate::version::KernelRelease;
 
 /// What kind of container the process is in.
@@ -91,6 +91,12 @@ pub struct Host {
     pub config: BTreeMap<String, Observed<ConfigValue>>,
     /// Secure Boot.
     pub secure_boot: Observed<bool>,
+    /// Product names of GPUs that a report mentions without any tool having listed them.
+    pub gpu_names: Vec<Seen<String>>,
+    /// PCI device ids of NVIDIA that a report mentions without any tool having listed them.
+    pub gpu_ids: Vec<Seen<u16>>,
+    /// Kernel lockdown: `none`, `integrity` or `confidentiality`.
+    pub lockdown: Observed<String>,
 }
 
 impl Host {

@@ -68,6 +68,8 @@ pub struct Facts {
     pub notes: Vec<Note>,
     /// What the parsers could not make sense of.
     pub complaints: Vec<Complaint>,
+    /// File items that were cut out of pasted texts, for what only all files together tell.
+    pub(crate) cut_files: Vec<crate::raw::RawItem>,
     /// True when the input says anything about a GPU or its driver at all.
     pub mentions_gpu: bool,
     /// True when gpudx itself looked at the machine, so that what it did not find is not there.

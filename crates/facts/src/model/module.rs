@@ -100,6 +100,8 @@ pub struct Module {
     /// The loaded nvidia module's own version line. `Absent` when /proc/driver/nvidia/version is
     /// not there.
     pub nvrm: Observed<NvrmVersion>,
+    /// The flavour as a report tells it, where nothing shows it.
+    pub flavour_told: Observed<Flavour>,
     /// The version that the module itself answers to NV_ESC_CHECK_VERSION_STR in query mode.
     pub version_query: Observed<DriverVersion>,
     /// Loaded modules whose names matter (nvidia*, nouveau, vfio*, …), by name. A module that is
@@ -121,6 +123,20 @@ pub struct Module {
     pub on_disk: Observed<Vec<ModuleFile>>,
     /// What /proc/driver/nvidia/gpus tells of each GPU.
     pub gpus: Vec<Seen<GpuInformation>>,
+    /// The folders of /proc/driver/nvidia/gpus: the GPUs that the module has attached to. `Seen`
+    /// and empty when it is loaded and drives none.
+    pub gpu_folders: Observed<Vec<PciAddress>>,
+    /// /proc/driver/nvidia/gpus/BDF/power: values by name, `Heading: Name` for those below one.
+    pub gpu_power: BTreeMap<PciAddress, BTreeMap<String, Seen<String>>>,
+    /// Single-value files of /sys/module, by `NAME/FILE`, such as `nvidia/taint` or
+    /// `nvidia_uvm/version`.
+    pub sysfs: BTreeMap<String, Observed<String>>,
+    /// Modules that modprobe.d or the kernel command line keeps from loading: name and origin.
+    pub kept_out: Vec<(String, Origin)>,
+    /// The physical address ranges named `nvidia-uvm-hmm` in /proc/iomem, first and last byte
+    /// (zeros for readers without CAP_SYS_ADMIN): HMM is on for a registered GPU. `Absent` when
+    /// the whole file holds none.
+    pub hmm_ranges: Observed<Vec<(u64, u64)>>,
     /// GPUs that the driver itself lists (NV_ESC_CARD_INFO).
     pub card_info: Observed<Vec<PciAddress>>,
 }
@@ -176,7 +192,9 @@ impl Module {
 
     /// The flavour of the loaded module.
     pub fn flavour(&self) -> Option<Seen<Flavour>> {
-        let nvrm = self.nvrm.as_seen()?;
-        nvrm.value.flavour.map(|flavour| Seen::new(flavour, nvrm.origin.clone()))
+        let own = self.nvrm.as_seen().and_then(|nvrm| {
+            nvrm.value.flavour.map(|flavour| Seen::new(flavour, nvrm.origin.clone()))
+        });
+        own.or_else(|| self.flavour_told.as_seen().cloned())
     }
 }

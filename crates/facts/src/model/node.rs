@@ -55,18 +55,44 @@ pub struct Nodes {
     pub opens: BTreeMap<String, (NodeOpen, Origin)>,
     /// `Seen` when all of /dev was listed, so that a node not in `nodes` is not there.
     pub listed: Observed<()>,
+    /// Beginnings of paths below /dev that a pattern such as `/dev/nvidia*` listed whole: a node
+    /// that begins so and is not in `nodes` is not there.
+    pub listed_beginnings: Vec<(String, Origin)>,
+    /// Symbolic links below /dev, such as /dev/char/195:255, with their targets.
+    pub links: BTreeMap<String, Observed<String>>,
     /// Effective user id of who looked.
     pub euid: Observed<u32>,
+    /// Effective group id of who looked.
+    pub egid: Observed<u32>,
+    /// Supplementary groups of who looked.
+    pub groups: Observed<Vec<u32>>,
 }
 
 impl Nodes {
-    /// The node at this path; `Absent` when it was looked for, or when all of /dev was listed.
+    /// The node at this path; `Absent` when it was looked for, or when what it would be listed in
+    /// was listed whole. A listing shows one folder: that of /dev says of `/dev/nvidia-caps/…`
+    /// only that it is absent when the folder is.
     pub fn at(&self, path: &str) -> Observed<&Node> {
-        match (self.nodes.get(path), &self.listed) {
+        match (self.nodes.get(path), self.listed_without(path)) {
             (Some(node), _) => node.as_ref(),
-            (None, Observed::Seen(listed)) => Observed::Absent(listed.origin.clone()),
-            (None, _) => Observed::default(),
+            (None, Some(origin)) => Observed::Absent(origin.clone()),
+            (None, None) => Observed::default(),
         }
+    }
+
+    /// Where a listing stands that would have shown this path (or the folder it is in) and does
+    /// not.
+    fn listed_without(&self, path: &str) -> Option<&Origin> {
+        let name = path.strip_prefix("/dev/")?;
+        let first = name.split('/').next().unwrap_or(name);
+        let top = path.get(..path.len() - name.len() + first.len())?;
+        if top != path && self.nodes.contains_key(top) {
+            return None;
+        }
+        let whole = self.listed.as_seen().map(|listed| &listed.origin);
+        let mut patterns = self.listed_beginnings.iter();
+        let pattern = patterns.find(|(beginning, _)| top.starts_with(beginning.as_str()));
+        whole.or(pattern.map(|(_, origin)| origin))
     }
 
     /// The nodes of GPUs, `/dev/nvidiaN`, with their N.
@@ -75,5 +101,29 @@ impl Nodes {
             let number = path.strip_prefix("/dev/nvidia")?.parse().ok()?;
             Some((number, node))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_listing_tells_what_is_absent() {
+        let origin = Origin::item("$ ls -l /dev/nvidia*");
+        let mut nodes = Nodes::default();
+        assert!(nodes.at("/dev/nvidia-uvm").is_unknown());
+        nodes
+            .listed_beginnings
+            .push(("/dev/nvidia".into(), origin.clone()));
+        assert!(nodes.at("/dev/nvidia-uvm").absent().is_some());
+        assert!(nodes.at("/dev/nvidia-caps/nvidia-cap1").absent().is_some());
+        assert!(nodes.at("/dev/dxg").is_unknown());
+        nodes.listed = Observed::seen((), origin);
+        assert!(nodes.at("/dev/dxg").absent().is_some());
+        nodes
+            .nodes
+            .insert("/dev/nvidia-caps".into(), Observed::default());
+        assert!(nodes.at("/dev/nvidia-caps/nvidia-cap1").is_unknown());
     }
 }

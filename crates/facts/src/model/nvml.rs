@@ -88,6 +88,9 @@ pub struct Nvml {
     pub cuda_version: Observed<CudaVersion>,
     /// Links between GPUs as `nvidia-smi topo -m` draws them: row, column, word (`NODE`, `PHB`, `NV18`).
     pub topology: Vec<Seen<(String, String, String)>>,
+    /// Whether peer access is possible as `nvidia-smi topo -p2p` draws it: row, column, word (`OK`,
+    /// `CNS`, `NS`).
+    pub peer_status: Vec<Seen<(String, String, String)>>,
 }
 
 impl Nvml {

@@ -1,8 +1,9 @@
 //! NVIDIA devices on the PCI bus.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::observed::Observed;
+use crate::observed::{Observed, Seen};
 
 /// NVIDIA's PCI vendor id.
 pub const VENDOR_NVIDIA: u16 = 0x10de;
@@ -121,6 +122,12 @@ impl PciDevice {
 pub struct Pci {
     /// NVIDIA's devices. `Absent` when the whole bus was listed and none is there.
     pub devices: Observed<Vec<PciDevice>>,
+    /// Access-control flags (ACSCtl) of devices and of the bridges above them, as lspci words them.
+    pub access_control: Vec<Seen<(PciAddress, String)>>,
+    /// Devices whose configuration space reads as all ones (`rev ff`): gone from the bus.
+    pub lost: Vec<Seen<Option<PciAddress>>>,
+    /// Types of IOMMU groups by number: `DMA`, `DMA-FQ`, `identity`, `blocked`.
+    pub iommu_types: BTreeMap<u32, Observed<String>>,
 }
 
 impl Pci {

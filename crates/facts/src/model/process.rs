@@ -12,8 +12,8 @@ pub type Limit = Option<u64>;
 pub struct Process {
     /// Variables that were seen.
     pub env: BTreeMap<String, Seen<String>>,
-    /// What is known to be unset: the listing and the prefix that it would have shown (empty for
-    /// a whole listing).
+    /// What is known to be unset: what a name had to contain to be listed (empty for a whole
+    /// listing; `^CUDA` for names that begin so), and the listing.
     pub env_listed: Vec<(String, Origin)>,
     /// Limits, by their names in /proc/PID/limits.
     pub limits: BTreeMap<String, Seen<Limit>>,
@@ -29,9 +29,17 @@ impl Process {
         if let Some(seen) = self.env.get(name) {
             return Observed::Seen(seen.clone());
         }
-        match self.env_listed.iter().find(|(filter, _)| name.contains(filter.as_str())) {
+        match self.env_listed.iter().find(|(filter, _)| shows(filter, name)) {
             Some((_, origin)) => Observed::Absent(origin.clone()),
             None => Observed::default(),
         }
+    }
+}
+
+/// True when a listing with this filter would have shown a variable of this name.
+fn shows(filter: &str, name: &str) -> bool {
+    match filter.strip_prefix('^') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name.contains(filter),
     }
 }

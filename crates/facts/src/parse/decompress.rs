@@ -9,9 +9,8 @@ use std::io::Read;
 /// small file that unfolds without end does not.
 pub const OUTPUT_LIMIT: usize = 256 << 20;
 
-/// Largest dictionary or window that a compressed file may ask for; the kernel's own build uses at
-/// most 128 MiB.
-const WINDOW_LIMIT_BYTES: u32 = 128 << 20;
+/// Largest dictionary or window that a compressed file may ask for; kernel builds use a few MiB.
+const WINDOW_LIMIT_BYTES: u32 = 64 << 20;
 
 /// How a file is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +58,10 @@ pub fn detect(bytes: &[u8]) -> Option<Compression> {
         (b"\xfd7zXZ\x00", Compression::Xz),
         (b"\x28\xb5\x2f\xfd", Compression::Zstd),
     ];
-    MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, kind)| *kind)
+    MAGICS
+        .iter()
+        .find(|(magic, _)| bytes.starts_with(magic))
+        .map(|(_, kind)| *kind)
 }
 
 /// The content, decompressed where it is compressed, within [`OUTPUT_LIMIT`].
@@ -69,12 +71,18 @@ pub fn decompress(bytes: &[u8]) -> Result<Cow<'_, [u8]>, DecompressFault> {
 
 /// The same with a limit of the caller's.
 pub fn decompress_within(bytes: &[u8], limit: usize) -> Result<Cow<'_, [u8]>, DecompressFault> {
-    let Some(kind) = detect(bytes) else { return Ok(Cow::Borrowed(bytes)) };
+    let Some(kind) = detect(bytes) else {
+        return Ok(Cow::Borrowed(bytes));
+    };
     match kind {
         Compression::Gzip => drain(flate2::read::MultiGzDecoder::new(bytes), kind, limit),
         Compression::Xz => {
             let limit_kib = WINDOW_LIMIT_BYTES / 1024;
-            drain(lzma_rust2::XzReader::new_mem_limit(bytes, true, limit_kib), kind, limit)
+            drain(
+                lzma_rust2::XzReader::new_mem_limit(bytes, true, limit_kib),
+                kind,
+                limit,
+            )
         }
         Compression::Zstd => {
             let reader = ruzstd::decoding::StreamingDecoder::new_with_max_window_size(
@@ -88,14 +96,12 @@ pub fn decompress_within(bytes: &[u8], limit: usize) -> Result<Cow<'_, [u8]>, De
     .map(Cow::Owned)
 }
 
-fn drain(
-    reader: impl Read,
-    kind: Compression,
-    limit: usize,
-) -> Result<Vec<u8>, DecompressFault> {
+fn drain(reader: impl Read, kind: Compression, limit: usize) -> Result<Vec<u8>, DecompressFault> {
     let mut out = Vec::new();
     let mut bounded = reader.take(u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1));
-    bounded.read_to_end(&mut out).map_err(|_| DecompressFault::Damaged(kind))?;
+    bounded
+        .read_to_end(&mut out)
+        .map_err(|_| DecompressFault::Damaged(kind))?;
     if out.len() > limit {
         return Err(DecompressFault::TooLarge(kind));
     }

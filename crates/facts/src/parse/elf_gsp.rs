@@ -26,7 +26,9 @@ impl GspSummary {
     /// Notes one signature section, or one string that names it. Returns whether it was one.
     pub fn add_section_name(&mut self, name: &str) -> bool {
         let name = name.strip_prefix('.').unwrap_or(name);
-        let Some(rest) = name.strip_prefix("fwsignature_") else { return false };
+        let Some(rest) = name.strip_prefix("fwsignature_") else {
+            return false;
+        };
         let (list, family) = match rest.strip_prefix("cc_") {
             Some(family) => (&mut self.confidential, family),
             None => (&mut self.families, rest),
@@ -54,7 +56,9 @@ fn add_family(list: &mut Vec<String>, family: &str) -> bool {
 /// Whether a word has the form of a chip family: `gb20x`, `tu10x`, `ga100`, `gh100`.
 pub fn is_family(word: &str) -> bool {
     let bytes = word.as_bytes();
-    let (Some(letters), Some(rest)) = (bytes.get(..2), bytes.get(2..)) else { return false };
+    let (Some(letters), Some(rest)) = (bytes.get(..2), bytes.get(2..)) else {
+        return false;
+    };
     let (digits, tail) = match rest.split_last() {
         Some((last, head)) if last.is_ascii_alphabetic() => (head, Some(*last)),
         _ => (rest, None),
@@ -88,10 +92,15 @@ pub fn read(read_at: &ReadAt<'_>) -> GspSummary {
 
 fn find_faults(elf: &ElfFile, read_at: &ReadAt<'_>, summary: &mut GspSummary) {
     if elf.machine != MACHINE_RISCV {
-        summary.faults.push(format!("made for {}, not for the GSP", machine_name(elf.machine)));
+        summary.faults.push(format!(
+            "made for {}, not for the GSP",
+            machine_name(elf.machine)
+        ));
     }
     if let Some(section) = elf.cut_off(read_at) {
-        summary.faults.push(format!("truncated: {section} lies beyond its end"));
+        summary
+            .faults
+            .push(format!("truncated: {section} lies beyond its end"));
     }
     match elf.section(".fwimage") {
         None => summary.faults.push("no .fwimage section".to_owned()),
@@ -99,7 +108,9 @@ fn find_faults(elf: &ElfFile, read_at: &ReadAt<'_>, summary: &mut GspSummary) {
         Some(_) => {}
     }
     if summary.version.is_none() {
-        summary.faults.push("no readable version in .fwversion".to_owned());
+        summary
+            .faults
+            .push("no readable version in .fwversion".to_owned());
     }
     if summary.families.is_empty() && summary.confidential.is_empty() {
         summary.faults.push("no .fwsignature section".to_owned());

@@ -4,6 +4,45 @@
 //! Line numbers count from 1 within the text that was given; the caller turns them into an
 //! [`crate::Origin`] by [`crate::raw::RawItem::origin_at`].
 
+pub mod cgroup;
+pub mod cmdline;
+pub mod collect_env;
+pub mod command_line;
+pub mod container_conf;
+pub mod decode;
+pub mod decompress;
+pub mod elf;
+pub mod elf_gsp;
+pub mod elf_library;
+pub mod elf_summary;
+pub mod environ;
+pub mod id_map;
+pub mod kernel_config;
+pub mod kernel_log;
+pub mod ld_cache;
+pub mod limits;
+pub mod ls_long;
+pub mod lspci;
+pub mod maps;
+pub mod modinfo;
+pub mod modprobe_conf;
+pub mod mountinfo;
+pub mod os_release;
+pub mod pci_sysfs;
+pub mod proc_devices;
+pub mod proc_modules;
+pub mod proc_nvidia;
+pub mod proc_status;
+pub mod readelf_sections;
+pub mod smi_csv;
+pub mod smi_list;
+pub mod smi_message;
+pub mod smi_query;
+pub mod smi_table;
+pub mod smi_topo;
+pub mod strings_gsp;
+pub mod transcript;
+
 /// What a parser understood, and what it could not make sense of.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Parsed<T> {

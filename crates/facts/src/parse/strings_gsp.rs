@@ -19,7 +19,9 @@ pub fn parse(text: &str) -> Parsed<GspSummary> {
         for word in line.split(|ch: char| ch != '_' && !ch.is_ascii_alphanumeric()) {
             read_word(word, &mut summary);
         }
-        versions.extend(DriverVersion::parse(line).filter(|version| versions.len() < 64 && version.is_exact()));
+        versions.extend(
+            DriverVersion::parse(line).filter(|version| versions.len() < 64 && version.is_exact()),
+        );
     }
     // Several versions mean that the strings come from code that knows of others, so none counts.
     versions.dedup();

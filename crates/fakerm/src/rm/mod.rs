@@ -1,5 +1,6 @@
 //! RM_ALLOC and RM_CONTROL: the resource manager's two verbs.
 
+mod clusters;
 mod device;
 mod fields;
 mod system;
@@ -61,7 +62,8 @@ pub(crate) unsafe fn control(memory: Memory) -> c_int {
                 unsafe { system::control(command, parameters, &site) }
             } else {
                 // SAFETY: as above.
-                unsafe { device::control(command, object, parameters) }
+                unsafe { device::control(command, object, parameters) };
+                0
             };
             memory.set_u32(STATUS, status);
             faults::overwrite(&site, parameters);

@@ -13,6 +13,8 @@ const OBJECT_NOT_FOUND: u32 = 0x57;
 const LIST: usize = 32;
 /// `NV0000_CTRL_SYSTEM_GET_FABRIC_STATUS`: no fabric to wait for.
 const FABRIC_SKIP: u32 = 1;
+/// `NV0000_CTRL_CMD_CLIENT_GET_ADDR_SPACE_TYPE_REGMEM`: the doorbell is a register.
+const REGISTER_SPACE: u32 = 3;
 
 /// Answers a command and gives its status. Commands not known here succeed and answer nothing.
 ///
@@ -31,6 +33,7 @@ pub(super) unsafe fn control(command: u32, parameters: Memory, site: &Site) -> u
         0x215 => parameters.set_u32(LIST * 4, NO_GPU),
         0x21b => return pci_info(parameters),
         0x279 => parameters.set_u64(4, 0),
+        0xd01 => parameters.set_u32(8, REGISTER_SPACE),
         _ => {}
     }
     0
@@ -57,7 +60,9 @@ unsafe fn build_version(parameters: Memory, site: &Site) {
 }
 
 fn id_info(parameters: Memory) -> u32 {
-    let Some(gpu) = machine::gpu_with_id(parameters.u32(0)) else { return OBJECT_NOT_FOUND };
+    let Some(gpu) = machine::gpu_with_id(parameters.u32(0)) else {
+        return OBJECT_NOT_FOUND;
+    };
     for (offset, value) in [(4, 0), (8, gpu.index), (12, 0), (24, 0), (28, gpu.index)] {
         parameters.set_u32(offset, value);
     }
@@ -67,7 +72,9 @@ fn id_info(parameters: Memory) -> u32 {
 }
 
 fn id_info_v2(parameters: Memory) -> u32 {
-    let Some(gpu) = machine::gpu_with_id(parameters.u32(0)) else { return OBJECT_NOT_FOUND };
+    let Some(gpu) = machine::gpu_with_id(parameters.u32(0)) else {
+        return OBJECT_NOT_FOUND;
+    };
     for (offset, value) in [(4, 0), (8, gpu.index), (12, 0), (16, 0), (20, gpu.index)] {
         parameters.set_u32(offset, value);
     }
@@ -77,7 +84,9 @@ fn id_info_v2(parameters: Memory) -> u32 {
 }
 
 fn pci_info(parameters: Memory) -> u32 {
-    let Some(gpu) = machine::gpu_with_id(parameters.u32(0)) else { return OBJECT_NOT_FOUND };
+    let Some(gpu) = machine::gpu_with_id(parameters.u32(0)) else {
+        return OBJECT_NOT_FOUND;
+    };
     parameters.set_u32(4, 0);
     parameters.set_u16(8, u16::from(gpu.bus()));
     parameters.set_u16(10, 0);

@@ -1,13 +1,16 @@
 //! `uvm.hmm`
 
+use facts::model::ProbeRun;
+use facts::model::cuda::Trial;
 use facts::model::host::ConfigValue;
 use facts::{Facts, Layer, Observed};
 
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
+use crate::machine;
 use crate::need::Need;
 use crate::readings::{self, code};
-use crate::remedy::{Impact, Place, Remedy};
+use crate::remedy::{Impact, Remedy};
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
 
@@ -19,7 +22,8 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         free physical address range as large as the GPU's memory and for device-private pages in \
         it. On some kernels that fails or never returns. libcuda turns any failure of \
         UVM_REGISTER_GPU into 3 (CUDA_ERROR_NOT_INITIALIZED); nothing is logged in release builds; \
-        and NVML, which does not register GPUs with UVM, goes on answering.",
+        and NVML, which does not register GPUs with UVM, goes on answering, though a query such as \
+        the addressing mode may hang behind the stuck call.",
     explains: &[
         SymptomId::CudaInitFails,
         SymptomId::CudaInitHangs,
@@ -40,6 +44,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "firmware.gsp-lacks-chip",
             tell: "the GPU reports no GSP version, and RmInitAdapter fails in the kernel log",
         },
+        LookAlike {
+            id: "kernel.lacks-sva",
+            tell: "a coherent GPU (GB10, Grace), addressing mode None, and a kernel without IOMMU_SVA",
+        },
         LookAlike { id: "uvm.not-loaded", tell: "/proc/devices has no nvidia-uvm, and cuInit answers 999" },
     ],
     references: &[
@@ -52,8 +60,12 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     remedy,
 };
 
+/// How the module's debug lines name HMM's failure: no range for the pages, or no pages in it.
+const DEBUG_LINES: [&str; 3] = ["UVM_RFMR", "UVM_MEMREMAP", "UVM_DEVMEM"];
+
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
+    let cured = cure(facts);
     symptom_support(facts, &mut weighing);
     if weighing.support.is_empty() {
         if let Some(origin) = readings::cuda_works(facts) {
@@ -61,10 +73,14 @@ fn weigh(facts: &Facts) -> Weighing {
         }
         return weighing;
     }
-    cure(facts, &mut weighing);
-    switch(facts, &mut weighing);
+    if let Some(trial) = cured {
+        weighing.confirms("CUDA starts once uvm_disable_hmm=1", &trial.origin);
+    }
+    log(facts, &mut weighing);
+    switch(facts, cured.is_some(), &mut weighing);
     kernel(facts, &mut weighing);
-    neighbours(facts, &mut weighing);
+    beneath(facts, &mut weighing);
+    process(facts, cured.is_some(), &mut weighing);
     weighing
 }
 
@@ -78,15 +94,7 @@ fn symptom_support(facts: &Facts, weighing: &mut Weighing) {
         weighing.supports(Moderate, "cuInit does not return", &trial.origin);
     }
     for run in facts.probes.iter().filter(|run| run.hung()) {
-        let Some(stuck) = &run.stuck else { continue };
-        let in_uvm_call = stuck.call.as_deref().is_some_and(|call| call.contains("UVM_"));
-        let in_hmm = stuck.stack.iter().any(|frame| frame.contains("hmm") || frame.contains("memremap"));
-        if in_hmm {
-            weighing.supports(Strong, "the stuck task sleeps in HMM code of nvidia_uvm", &run.origin);
-        } else if in_uvm_call {
-            let call = stuck.call.clone().unwrap_or_default();
-            weighing.supports(Strong, format!("the stuck task is in {call}"), &run.origin);
-        }
+        stuck(run, weighing);
     }
     for failure in &facts.cuda.uvm_failures {
         let (name, status) = &failure.value;
@@ -96,25 +104,58 @@ fn symptom_support(facts: &Facts, weighing: &mut Weighing) {
     }
 }
 
-/// The cure is the proof: it fails with HMM on and works with HMM off on the same machine.
-fn cure(facts: &Facts, weighing: &mut Weighing) {
-    let failed = facts.cuda.trials.iter().any(|trial| !trial.ok() && trial.hmm_disabled != Some(true));
-    let cured = facts.cuda.trials.iter().find(|trial| {
-        let by_switch = trial.hmm_disabled == Some(true)
-            || trial.under.as_deref().is_some_and(|under| under.contains("uvm_disable_hmm=1"));
-        trial.ok() && by_switch
-    });
-    if let (true, Some(trial)) = (failed, cured) {
-        weighing.confirms("CUDA starts once uvm_disable_hmm=1", &trial.origin);
+/// Where a probe of our own is stuck: the stack says more than the call, the call more than the
+/// state. A busy process in user space repeats a call that was answered, which is another fault.
+fn stuck(run: &ProbeRun, weighing: &mut Weighing) {
+    let Some(stuck) = &run.stuck else { return };
+    let in_hmm = |frame: &String| {
+        ["uvm_hmm", "memremap_pages", "request_free_mem_region", "migrate_vma"]
+            .iter()
+            .any(|name| frame.contains(name))
+    };
+    let uvm_call = stuck.call.as_deref().filter(|call| call.contains("UVM_"));
+    if stuck.stack.iter().any(in_hmm) {
+        weighing.supports(Strong, "the stuck task is in HMM code of nvidia_uvm", &run.origin);
+    } else if let Some(call) = uvm_call {
+        weighing.supports(Strong, format!("the stuck task is in {call}"), &run.origin);
+    } else if stuck.state == "R" && stuck.user_share.is_some_and(|share| share > 0.2) {
+        let statement = "the process is busy in user space: it repeats a call that answers";
+        weighing.objects(Strong, statement, &run.origin);
+    } else if let Some(call) = &stuck.call {
+        weighing.objects(Moderate, format!("the stuck task is in {call}, not in nvidia_uvm"), &run.origin);
     }
 }
 
-fn switch(facts: &Facts, weighing: &mut Weighing) {
+/// The cure is the proof: it fails with HMM on and works with HMM off on the same machine.
+fn cure(facts: &Facts) -> Option<&Trial> {
+    let failed = facts.cuda.trials.iter().any(|trial| !trial.ok() && trial.hmm_disabled != Some(true));
+    facts.cuda.trials.iter().filter(|_| failed).find(|trial| trial.ok() && with_hmm_off(trial))
+}
+
+fn with_hmm_off(trial: &Trial) -> bool {
+    trial.hmm_disabled == Some(true)
+        || trial.under.as_deref().is_some_and(|under| under.contains("uvm_disable_hmm=1"))
+}
+
+/// The module names HMM only with uvm_debug_prints=1; then it is proof.
+fn log(facts: &Facts, weighing: &mut Weighing) {
+    if let Some(event) = facts.log.first(&DEBUG_LINES) {
+        let text = facts::observed::clean_excerpt(&event.text);
+        weighing.confirms(format!("the kernel log says: {text}"), &event.origin);
+    } else if !facts.log.read.is_seen() {
+        weighing.needs(Need::KernelLog);
+    }
+    if let Some(origin) = readings::logged(facts, &["RMINIT_FAILED", "RM_INIT_ADAPTER"]) {
+        weighing.objects(Strong, "RmInitAdapter fails, beneath UVM", origin);
+    }
+}
+
+fn switch(facts: &Facts, cured: bool, weighing: &mut Weighing) {
     match &facts.module.uvm_disable_hmm {
         Observed::Seen(seen) if seen.value => {
             let still_fails = facts.cuda.plain().any(|trial| !trial.ok() && trial.hmm_disabled == Some(true));
-            let cured = readings::cuda_works(facts).is_some();
-            if still_fails || !cured {
+            let works = cured || readings::cuda_works(facts).is_some();
+            if still_fails || !works {
                 weighing.rules_out("HMM is off: uvm_disable_hmm=Y", &seen.origin);
             }
         }
@@ -124,6 +165,13 @@ fn switch(facts: &Facts, weighing: &mut Weighing) {
         Observed::Absent(_) | Observed::Denied(..) | Observed::Unknown(_) => {
             weighing.needs(Need::UvmDisableHmm);
         }
+    }
+    // The mode as NVML tells it: a GPU in ATS mode shares its tables and has no use for HMM.
+    let mode = |name| facts.nvml.gpus.iter().find(|gpu| gpu.value.addressing_mode.as_deref() == Some(name));
+    if let Some(gpu) = mode("HMM") {
+        weighing.supports(Weak, "NVML calls the addressing mode HMM", &gpu.origin);
+    } else if let Some(gpu) = mode("ATS") {
+        weighing.objects(Strong, "the addressing mode is ATS, in which HMM is not used", &gpu.origin);
     }
 }
 
@@ -142,10 +190,19 @@ fn kernel(facts: &Facts, weighing: &mut Weighing) {
             }
         }
     }
+    // Distributions carry the interfaces back into older kernels, so the release alone excludes
+    // nothing.
+    if let Some(seen) = facts.host.kernel.as_seen().filter(|seen| !seen.value.at_least(5, 13)) {
+        let statement = format!("kernel {} is older than the interfaces that HMM needs", seen.value);
+        weighing.objects(Moderate, statement, &seen.origin);
+    }
+    if let Some(seen) = facts.host.arch.as_seen().filter(|seen| seen.value == "aarch64") {
+        weighing.objects(Moderate, "on aarch64 HMM is off unless it is asked for", &seen.origin);
+    }
 }
 
 /// What lies beneath must be sound for the fault to lie in UVM.
-fn neighbours(facts: &Facts, weighing: &mut Weighing) {
+fn beneath(facts: &Facts, weighing: &mut Weighing) {
     match readings::nvml_works(facts) {
         Some(origin) => {
             weighing.supports(Moderate, "NVML answers, so the driver and the GPUs are up", &origin);
@@ -154,44 +211,56 @@ fn neighbours(facts: &Facts, weighing: &mut Weighing) {
             weighing.needs(Need::Nvml);
         }
     }
-    if let Some(origin) = readings::uvm_missing(facts) {
-        weighing.rules_out("nvidia_uvm is not loaded at all", &origin);
-    }
     if let Some((code, origin)) = readings::nvml_failure(facts) {
         weighing.objects(Strong, format!("NVML fails as well, with {code}"), &origin);
     }
-    if let Some(trial) = facts.cuda.plain().find(|trial| trial.fresh_process == Some(true) && trial.ok()) {
-        weighing.rules_out("cuInit answers 0 in a fresh process", &trial.origin);
-    } else if !facts.cuda.trials.iter().any(|trial| trial.fresh_process == Some(true)) {
-        weighing.needs(Need::FreshProcess);
-    }
-    if let Observed::Seen(seen) = facts.module.loaded("nvidia_uvm")
+    if let Some(origin) = readings::uvm_missing(facts) {
+        weighing.rules_out("nvidia_uvm is not loaded at all", &origin);
+    } else if let Some(origin) = readings::uvm_registered(facts)
         && weighing.support.len() > 1
     {
-        weighing.supports(Weak, "nvidia_uvm is loaded", &seen.origin);
+        weighing.supports(Weak, "nvidia_uvm is loaded", &origin);
     }
-    if !facts.log.read.is_seen() {
-        weighing.needs(Need::KernelLog);
+}
+
+/// A forked process answers 3 as well; a fresh one tells the two apart. Where fresh ones now fail
+/// and now work, nothing is told.
+fn process(facts: &Facts, cured: bool, weighing: &mut Weighing) {
+    let fresh: Vec<&Trial> =
+        facts.cuda.plain().filter(|trial| trial.fresh_process == Some(true)).collect();
+    let failed = fresh.iter().find(|trial| !trial.ok());
+    let worked = fresh.iter().find(|trial| trial.ok() && !with_hmm_off(trial));
+    match (failed, worked) {
+        (None, Some(trial)) if !cured => {
+            weighing.rules_out("cuInit answers 0 in a fresh process", &trial.origin);
+        }
+        (Some(trial), None) if trial.failure_code() == Some(code::NOT_INITIALIZED) => {
+            weighing.supports(Weak, "it is a fresh process, so no fork is at fault", &trial.origin);
+        }
+        (None, None) => {
+            weighing.needs(Need::FreshProcess);
+        }
+        (Some(_), _) | (None, Some(_)) => {}
+    }
+    if let Some(fork) = facts.process.fork_after_init.first() {
+        weighing.objects(Strong, fork.value.clone(), &fork.origin);
     }
 }
 
 fn remedy(facts: &Facts) -> Remedy {
-    let in_container = facts
-        .host
-        .container
-        .value()
-        .is_some_and(|kind| *kind != facts::model::host::ContainerKind::None);
-    let place = if in_container { Place::Host } else { Place::Here };
+    let place = machine::kernel_place(facts);
+    let initramfs = machine::distribution(facts).rebuild_initramfs();
     Remedy::new(Impact::ReloadsModule, "every program that uses a GPU, in all containers")
         .step_to(
             place,
             "echo 'options nvidia_uvm uvm_disable_hmm=1' > /etc/modprobe.d/nvidia-uvm-hmm.conf",
             "keeps HMM off from now on",
         )
+        .step_to(place, initramfs, "only where the initial RAM disk loads nvidia_uvm")
         .step_to(
             place,
             "modprobe -r nvidia_uvm && modprobe nvidia_uvm",
-            "needs every GPU program stopped; reboot if a task cannot be killed",
+            "needs every GPU program stopped; reboot instead if a task cannot be killed",
         )
         .undo("rm /etc/modprobe.d/nvidia-uvm-hmm.conf, then reload nvidia_uvm")
         .verify("cat /sys/module/nvidia_uvm/parameters/uvm_disable_hmm prints Y, and gpudx is healthy")

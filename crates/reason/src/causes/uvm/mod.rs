@@ -1,3 +1,4 @@
 //! Causes in nvidia_uvm.
 
 pub(super) mod hmm;
+pub(super) mod not_loaded;

@@ -1,0 +1,58 @@
+//! Messages of container engines and their hooks, and settings of their configuration.
+
+use super::Line;
+use super::pattern::{captures, group, matches, pattern};
+use crate::model::Facts;
+use crate::model::host::ContainerKind;
+use crate::observed::{Observed, Seen};
+
+pattern! {
+    HOOK = r"(?i)(?:nvidia-container-cli: (?P<cli>.+)|unresolvable CDI devices? (?P<cdi>.+)|could not select device driver (?P<driver>.+)|registering nvproxy driver: (?P<gvisor>.+)|driver rpc error: (?P<rpc>.+))"
+}
+pattern! {
+    SETTING = r"^\s*#?\s*(?P<key>lxc\.[\w.]+|no-cgroups|dev\d+|devices\.allow)\s*[=:]\s*(?P<value>.+?)\s*$"
+}
+pattern! { RUN = r"(?P<run>(?:docker|podman|nerdctl) run [^`\n]+)" }
+pattern! { IN_LXC = r"(?i)\b(?:in|inside|an?|the|privileged|unprivileged) (?:\w+ )?(?:LXC|LXD|CT)\b" }
+pattern! { IN_DOCKER = r"(?i)\b(?:in|inside|within) (?:a |the |my )?(?:docker|podman)\b" }
+pattern! { IN_POD = r"(?i)\b(?:in|inside|within) (?:a |the |my )?(?:pod|kubernetes|k8s)\b" }
+
+pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    if let Some(found) = captures(&HOOK, line.text) {
+        facts.mentions_gpu = true;
+        let kind = ["cdi", "driver", "gvisor", "rpc", "cli"]
+            .into_iter()
+            .find(|name| found.name(name).is_some())
+            .unwrap_or("cli");
+        let text = crate::observed::clean_excerpt(line.text);
+        facts.sandbox.engine_messages.push(Seen::new((kind, text), line.origin()));
+    }
+    if let Some(found) = captures(&SETTING, line.text)
+        && !line.text.trim_start().starts_with('#')
+    {
+        let text = |name: &str| found.name(name).map_or("", |m| m.as_str()).to_owned();
+        let seen = Seen::new((text("key"), text("value")), line.origin());
+        facts.sandbox.settings.push(seen);
+    }
+    if let Some(run) = group(&RUN, line.text, "run") {
+        request(run, line, facts);
+    }
+    for (pattern, kind) in [
+        (&IN_LXC, ContainerKind::Lxc),
+        (&IN_DOCKER, ContainerKind::Docker),
+        (&IN_POD, ContainerKind::Kubernetes),
+    ] {
+        if matches(pattern, line.text) && !facts.host.container.is_seen() {
+            facts.host.container = Observed::seen(kind, line.origin());
+        }
+    }
+}
+
+/// `docker run …` within prose or in a code span.
+fn request(run: &str, line: &Line<'_>, facts: &mut Facts) {
+    if facts.sandbox.started_with.is_seen() {
+        return;
+    }
+    let words: Vec<String> = run.split_whitespace().map(str::to_owned).collect();
+    crate::extract::commands::engine::request(&words, line.origin(), facts);
+}

@@ -1,0 +1,116 @@
+//! The machine as a report describes it: versions, names of GPUs, variables, parameters.
+
+use super::Line;
+use super::pattern::{captures, group, pattern};
+use crate::model::Facts;
+use crate::model::module::{Flavour, NvrmVersion};
+use crate::observed::{Observed, Seen};
+use crate::version::{CudaVersion, DriverVersion, KernelRelease};
+
+pattern! {
+    DRIVER = r"(?i)(?:\bdriver(?:[ _]version)?|\bnvidia(?: driver| open| kernel module)?|\bNVRM version|\bnvidia-driver)\b[^\d\n]{0,40}?(?P<version>\d{3}\.\d{2,3}(?:\.\d{2})?)\b(?P<rest>[^\n]{0,24})"
+}
+pattern! { KERNEL = r"(?i)\bkernel(?: version| release)?\b[^\d\n]{0,20}(?P<release>\d+\.\d+\.\d+[\w.\-+~]*)" }
+pattern! { CUDA = r"(?i)\bCUDA Version:?\s*(?P<version>\d{1,2}\.\d)" }
+pattern! { NVCC = r"(?i)\bCuda compilation tools, release (?P<version>\d+\.\d+)" }
+pattern! { HMM = r"(?i)\buvm_disable_hmm\b(?:\s*(?:=|:|is|reads|->)\s*|\s+)(?P<value>[01YN])\b" }
+pattern! {
+    VARIABLE = r#"(?:^|[\s`"'(\[])(?:export\s+|os\.environ\[["'])?(?P<name>CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES|NVIDIA_DRIVER_CAPABILITIES|LD_LIBRARY_PATH|LD_PRELOAD|CUDA_MPS_PIPE_DIRECTORY|CUDA_DEVICE_ORDER)(?:["']\])?\s*[=:]\s*(?P<value>"[^"]*"|'[^']*'|[^\s`;,]*)"#
+}
+pattern! {
+    PRODUCT = r"(?i)\b(?P<name>(?:NVIDIA )?(?:GeForce |Quadro |Tesla |TITAN )?(?:RTX PRO \d{4}(?: Blackwell)?(?: Max-Q)?(?: (?:Workstation|Server) Edition)?|RTX A?\d{3,4}(?: Ada(?: Generation)?)?(?: ?Ti)?(?: SUPER)?|GTX \d{3,4}(?: ?Ti)?(?: SUPER)?|(?:GB|GH|H|A|B|L|T|V|P|K)\d{2,3}[A-Za-z]?(?:-\w+)*))\b"
+}
+pattern! { PCI_ID = r"\[?10de:(?P<device>[0-9a-f]{4})\]?" }
+pattern! { SECCOMP = r"^\s*Seccomp:\s*(?P<mode>[012])\b" }
+
+pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    versions(line, facts);
+    switch(line, facts);
+    variable(line, facts);
+    products(line, facts);
+    if let Some(mode) = group(&SECCOMP, line.text, "mode").and_then(|mode| mode.parse().ok()) {
+        facts.sandbox.seccomp = Observed::seen(mode, line.origin());
+    }
+}
+
+fn versions(line: &Line<'_>, facts: &mut Facts) {
+    if let Some(found) = captures(&DRIVER, line.text)
+        && let Some(version) = found.name("version").and_then(|v| DriverVersion::parse(v.as_str()))
+    {
+        facts.mentions_gpu = true;
+        let rest = found.name("rest").map_or("", |rest| rest.as_str()).to_lowercase();
+        let whole = line.text.to_lowercase();
+        let named = |word: &str| rest.contains(word) || whole.contains(&format!("{word} kernel module"));
+        let flavour = match (named("open"), named("proprietary")) {
+            (true, false) => Some(Flavour::Open),
+            (false, true) => Some(Flavour::Proprietary),
+            _ => None,
+        };
+        if line.has("NVRM version") || whole.contains("kernel module") {
+            let loaded = NvrmVersion { version: version.clone(), flavour };
+            facts.module.nvrm.or_better(Observed::seen(loaded, line.origin()));
+        }
+        facts.nvml.driver_version.or_better(Observed::seen(version, line.origin()));
+        if let (Some(flavour), false) = (flavour, facts.module.flavour_told.is_seen()) {
+            facts.module.flavour_told = Observed::seen(flavour, line.origin());
+        }
+    }
+    if let Some(release) = group(&KERNEL, line.text, "release").and_then(KernelRelease::parse) {
+        facts.host.kernel.or_better(Observed::seen(release, line.origin()));
+    }
+    if let Some(version) = group(&CUDA, line.text, "version").and_then(CudaVersion::parse) {
+        facts.nvml.cuda_version.or_better(Observed::seen(version, line.origin()));
+    }
+    if let Some(version) = group(&NVCC, line.text, "version").and_then(CudaVersion::parse) {
+        facts.framework.nvcc = Observed::seen(version, line.origin());
+    }
+}
+
+/// `uvm_disable_hmm: N` and `uvm_disable_hmm reads N`; `options … uvm_disable_hmm=1` is a wish for
+/// the next load and `modprobe … uvm_disable_hmm=1` in prose a proposal.
+fn switch(line: &Line<'_>, facts: &mut Facts) {
+    let lower = line.text.to_lowercase();
+    if lower.contains("options ") || lower.contains("modprobe") {
+        return;
+    }
+    let Some(value) = group(&HMM, line.text, "value") else { return };
+    if super::statement::condition(line.text).is_some() {
+        return;
+    }
+    let disabled = matches!(value, "1" | "Y" | "y");
+    // An assignment in prose is no reading; the module shows its parameter as Y or N.
+    if matches!(value, "Y" | "N") {
+        facts.mentions_gpu = true;
+        facts.module.uvm_disable_hmm = Observed::seen(disabled, line.origin());
+    }
+}
+
+fn variable(line: &Line<'_>, facts: &mut Facts) {
+    let Some(found) = captures(&VARIABLE, line.text) else { return };
+    let name = found.name("name").map_or("", |name| name.as_str());
+    let value = found.name("value").map_or("", |value| value.as_str());
+    // "works with LD_LIBRARY_PATH=…" is a cure that was tried, not the state of things.
+    if super::statement::condition(line.text).is_some() {
+        return;
+    }
+    let value = value.trim_matches(['"', '\'']).to_owned();
+    facts.mentions_gpu = true;
+    facts.process.env.entry(name.to_owned()).or_insert_with(|| Seen::new(value, line.origin()));
+}
+
+fn products(line: &Line<'_>, facts: &mut Facts) {
+    if facts.host.gpu_names.len() < 64
+        && let Some(name) = group(&PRODUCT, line.text, "name")
+        && nvabi::pci_id::by_product_name(name).is_some()
+    {
+        facts.mentions_gpu = true;
+        facts.host.gpu_names.push(Seen::new(name.to_owned(), line.origin()));
+    }
+    if facts.host.gpu_ids.len() < 64
+        && let Some(device) = group(&PCI_ID, line.text, "device")
+        && let Ok(device) = u16::from_str_radix(device, 16)
+    {
+        facts.mentions_gpu = true;
+        facts.host.gpu_ids.push(Seen::new(device, line.origin()));
+    }
+}

@@ -1,0 +1,127 @@
+//! Messages of PyTorch and other frameworks, of loaders and of compilers.
+
+use super::Line;
+use super::pattern::{captures, group, matches, pattern};
+use crate::extract::torch;
+use crate::model::Facts;
+use crate::model::framework::FrameworkMessage;
+use crate::observed::Observed;
+use crate::version::CudaVersion;
+
+pattern! {
+    NOT_COMPATIBLE = r"with CUDA capability (?P<capability>sm_\d+\w?) is not compatible"
+}
+pattern! { SUPPORTS = r"supports CUDA capabilities (?P<list>sm_\d+\w?(?:[ ,]+(?:sm|compute)_\d+\w?)*)" }
+pattern! { TOO_OLD = r"(?i)driver on your system is too old \(found version (?P<found>\d+)\)" }
+pattern! {
+    MISMATCH = r"(?i)detected CUDA version \((?P<toolkit>[\d.]+)\) mismatches the version that was used to compile\s*PyTorch \((?P<framework>[\d.]+)\)"
+}
+pattern! { SYMBOL = r"(?P<library>[\w./+\-]+\.so[\w.]*): undefined symbol: (?P<symbol>\w+)" }
+pattern! {
+    MISSING = r"(?P<library>lib(?:cudart|cublas|cublasLt|cudnn|cufft|curand|cusparse|cusolver|nvrtc|nccl|nvJitLink)[\w.\-]*\.so[\w.]*): cannot open shared object file"
+}
+pattern! { DRIVER_MISSING = r"(?P<library>libcuda\.so[.\d]*|libnvidia-ml\.so[.\d]*): cannot open shared object file" }
+pattern! { MAPPED = r"(?P<path>/[\w./+\-]*/libcuda\.so[.\d]*)" }
+pattern! {
+    TORCH = r"(?i)\b(?:py)?torch(?:\s+version)?\s*(?:==|:|=|\s)\s*v?(?P<version>\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|a|rc)\d*)?(?:\+\w+)?)"
+}
+pattern! { TORCH_CUDA = r"(?i)\btorch\.version\.cuda\b\W{1,4}(?P<version>\d+\.\d+|None)" }
+pattern! { AVAILABLE = r"torch\.cuda\.is_available\(\)\W{1,6}(?:is |returns |gives |= ?)?(?P<answer>True|False)" }
+
+pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    versions(line, facts);
+    libraries(line, facts);
+    if let Some(message) = message(line) {
+        facts.mentions_gpu = true;
+        facts.framework.messages.push((message, line.origin()));
+    }
+    if let Some(list) = group(&SUPPORTS, line.text, "list") {
+        let names = list.split([' ', ',']).filter(|name| !name.is_empty()).map(str::to_owned);
+        torch::entry(facts, &line.origin()).arch_list = Some(names.collect());
+    }
+}
+
+fn message(line: &Line<'_>) -> Option<FrameworkMessage> {
+    let text = line.text;
+    if let Some(capability) = group(&NOT_COMPATIBLE, text, "capability") {
+        let supported = Vec::new();
+        return Some(FrameworkMessage::CapabilityNotCompatible { capability: capability.to_owned(), supported });
+    }
+    if text.contains("no kernel image is available") {
+        return Some(FrameworkMessage::NoKernelImage);
+    }
+    if let Some(found) = group(&TOO_OLD, text, "found") {
+        let found = found.parse().ok().and_then(CudaVersion::from_api);
+        return Some(FrameworkMessage::DriverTooOld { found });
+    }
+    if text.contains("not compiled with CUDA enabled") {
+        return Some(FrameworkMessage::NotCompiledWithCuda);
+    }
+    if text.contains("Cannot re-initialize CUDA in forked subprocess") {
+        return Some(FrameworkMessage::ForkedSubprocess);
+    }
+    if text.contains("PTX was compiled with an unsupported toolchain") {
+        return Some(FrameworkMessage::PtxTooNew);
+    }
+    if let Some(found) = captures(&MISMATCH, text) {
+        let toolkit = CudaVersion::parse(found.name("toolkit")?.as_str())?;
+        let framework = CudaVersion::parse(found.name("framework")?.as_str())?;
+        return Some(FrameworkMessage::ToolkitMismatch { toolkit, framework });
+    }
+    if let Some(library) = group(&MISSING, text, "library") {
+        return Some(FrameworkMessage::MissingCudaLibrary { library: library.to_owned() });
+    }
+    let found = captures(&SYMBOL, text)?;
+    let library = found.name("library")?.as_str().to_owned();
+    let symbol = found.name("symbol")?.as_str().to_owned();
+    // Only symbols of frameworks and of CUDA: a game's plug-in is no matter of ours.
+    let ours = ["c10", "torch", "at6", "cuda", "cublas", "cudnn", "nccl", "ncclComm", "nvJit"];
+    ours.iter().any(|word| symbol.contains(word)).then_some(FrameworkMessage::UndefinedSymbol { library, symbol })
+}
+
+fn versions(line: &Line<'_>, facts: &mut Facts) {
+    if let Some(version) = group(&TORCH, line.text, "version") {
+        let torch = torch::entry(facts, &line.origin());
+        torch.version.get_or_insert_with(|| version.to_owned());
+        if torch.cuda.is_none()
+            && let Some((_, tag)) = version.split_once("+cu")
+            && let Some(cuda) = CudaVersion::from_tag(tag)
+        {
+            torch.cuda = Some(Some(cuda));
+        } else if version.contains("+cpu") {
+            torch.cuda = Some(None);
+        }
+    }
+    if let Some(version) = group(&TORCH_CUDA, line.text, "version") {
+        torch::entry(facts, &line.origin()).cuda = Some(CudaVersion::parse(version));
+    }
+    if let Some(answer) = group(&AVAILABLE, line.text, "answer") {
+        facts.framework.torch_available.or_better(Observed::seen(answer == "True", line.origin()));
+    }
+}
+
+fn libraries(line: &Line<'_>, facts: &mut Facts) {
+    if let Some(library) = group(&DRIVER_MISSING, line.text, "library") {
+        facts.mentions_gpu = true;
+        let error = Observed::seen(crate::observed::clean_excerpt(line.text), line.origin());
+        if library.starts_with("libcuda") {
+            facts.library.cuda_load_error.or_better(error);
+        } else {
+            facts.library.nvml_load_error.or_better(error);
+        }
+        return;
+    }
+    if let Some(path) = group(&MAPPED, line.text, "path") {
+        let loaded = matches(&LOADED, line.text);
+        let file = crate::extract::libraries::by_path(path, "libcuda.so.1", &line.origin(), facts);
+        if loaded && !facts.library.cuda.is_seen() {
+            facts.library.cuda = Observed::seen(file, line.origin());
+        } else {
+            facts.library.others.push(file);
+        }
+    }
+}
+pattern! {
+    /// Words that say that this file is the one that was loaded.
+    LOADED = r"(?i)\b(?:mapped|loaded|loading|using|opened|load|dlopen|resolved)\b"
+}

@@ -1,0 +1,72 @@
+//! Loose text: prose, messages of programs, logs and outputs without a prompt. Each reader goes by
+//! the shape of what a program prints and not by one report's wording; what none knows is left.
+
+use crate::model::Facts;
+use crate::raw::RawItem;
+
+mod blocks;
+mod cuda;
+mod engine;
+mod environment;
+mod framework;
+mod nvml;
+mod pattern;
+mod statement;
+
+/// A line longer than this is cut: no message of any program is.
+const LINE_LIMIT: usize = 8192;
+
+/// Reads a loose text with every reader.
+pub(crate) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
+    blocks::apply(item, text, facts);
+    lines(item, text, facts, true);
+}
+
+/// Reads only the messages that any program may print, out of an output that another reader has
+/// had.
+pub(crate) fn messages_only(item: &RawItem, text: &str, facts: &mut Facts) {
+    lines(item, text, facts, false);
+}
+
+fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
+    for (number, line) in crate::parse::numbered(text) {
+        let line = bounded(line);
+        if line.trim().is_empty() {
+            continue;
+        }
+        let at = Line { item, number, text: line };
+        cuda::read(&at, facts);
+        nvml::read(&at, facts);
+        framework::read(&at, facts);
+        engine::read(&at, facts);
+        if prose {
+            environment::read(&at, facts);
+            statement::read(&at, facts);
+        }
+    }
+}
+
+fn bounded(line: &str) -> &str {
+    let mut end = line.len().min(LINE_LIMIT);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    &line[..end]
+}
+
+/// One line with its place.
+pub(crate) struct Line<'a> {
+    item: &'a RawItem,
+    number: u32,
+    text: &'a str,
+}
+
+impl Line<'_> {
+    fn origin(&self) -> crate::Origin {
+        self.item.origin_at(self.number, self.text)
+    }
+
+    fn has(&self, word: &str) -> bool {
+        self.text.contains(word)
+    }
+}

@@ -1,0 +1,48 @@
+//! What NVML answered, as nvidia-smi and other programs print it.
+
+use super::Line;
+use super::pattern::{captures, matches, pattern};
+use crate::model::Facts;
+use crate::model::nvml::{NvmlQuery, NvmlResult};
+use crate::observed::Observed;
+use crate::version::DriverVersion;
+
+pattern! { LIBRARY_VERSION = r"(?i)NVML library version:\s*(?P<version>\d+\.\d+(?:\.\d+)?)" }
+pattern! {
+    HANG = r"(?i)\bnvidia-smi\b[^.\n]{0,60}\b(?:hangs?|hung|freezes|frozen|gets stuck|is stuck|never returns?|does not return|blocks)\b"
+}
+
+pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    if let Some(found) = captures(&LIBRARY_VERSION, line.text)
+        && let Some(version) = found.name("version").and_then(|v| DriverVersion::parse(v.as_str()))
+    {
+        facts.library.reported = Observed::seen(version, line.origin());
+    }
+    if matches(&HANG, line.text) && !line.text.to_lowercase().contains("no longer") {
+        facts.mentions_gpu = true;
+        facts.nvml.queries.push(NvmlQuery {
+            query: "nvidia-smi".to_owned(),
+            device: None,
+            result: NvmlResult::Hung,
+            ms: None,
+            origin: line.origin(),
+        });
+    }
+    let Some(text) = nvabi::error_text::in_line(line.text) else { return };
+    if !matches!(text.api, "nvml" | "nvidia-smi") || !about_nvml(line) {
+        return;
+    }
+    facts.mentions_gpu = true;
+    let Some(code) = text.code else { return };
+    let failed = Observed::seen(NvmlResult::Code(code), line.origin());
+    if super::statement::condition(line.text).is_none() {
+        facts.nvml.init.or_better(failed);
+    }
+}
+
+/// "Unknown Error" and "Insufficient Permissions" are everybody's words; the line must speak of
+/// NVML, nvidia-smi or the NVIDIA driver.
+fn about_nvml(line: &Line<'_>) -> bool {
+    let lower = line.text.to_lowercase();
+    ["nvml", "nvidia", "no devices were found", "driver/library", "gpu"].iter().any(|word| lower.contains(word))
+}

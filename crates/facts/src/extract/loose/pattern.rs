@@ -1,0 +1,29 @@
+//! Regular expressions that are compiled when a text is first read.
+
+/// Defines a lazily compiled `static` expression. One that does not compile matches nothing; the
+/// tests of each reader go through all of its expressions.
+macro_rules! pattern {
+    ($(#[$doc:meta])* $name:ident = $expression:expr) => {
+        $(#[$doc])*
+        static $name: std::sync::LazyLock<Option<regex::Regex>> =
+            std::sync::LazyLock::new(|| regex::Regex::new($expression).ok());
+    };
+}
+pub(super) use pattern;
+
+use regex::{Captures, Regex};
+
+/// True when the expression matches.
+pub(super) fn matches(pattern: &Option<Regex>, text: &str) -> bool {
+    pattern.as_ref().is_some_and(|regex| regex.is_match(text))
+}
+
+/// The groups of the first match.
+pub(super) fn captures<'t>(pattern: &Option<Regex>, text: &'t str) -> Option<Captures<'t>> {
+    pattern.as_ref()?.captures(text)
+}
+
+/// One named group of the first match.
+pub(super) fn group<'t>(pattern: &Option<Regex>, text: &'t str, name: &str) -> Option<&'t str> {
+    Some(captures(pattern, text)?.name(name)?.as_str())
+}

@@ -1,0 +1,114 @@
+//! What a person says of an experiment: it works with this, it fails even with that, nvidia-smi is
+//! fine. Such statements are evidence of what was tried; they never replace a reading.
+
+use super::Line;
+use super::pattern::{captures, matches, pattern};
+use crate::model::Facts;
+use crate::model::cuda::{Stage, Trial, TrialResult};
+use crate::model::nvml::NvmlResult;
+use crate::observed::{Observed, Seen};
+
+pattern! {
+    /// It works under some condition.
+    WORKS = r"(?i)\b(?:works?|worked|working|fixe[sd]|fix(?:es|ed)? it|cure[sd]|solve[sd]|resolve[sd]|succeeds?|initiali[sz]es|starts|goes away|went away|gone|no longer (?:hangs|fails)|is fine|runs fine|completes)\b"
+}
+pattern! {
+    /// The condition.
+    CONDITION = r"(?i)\b(?:with|after|once|when|if|by|under|setting|using|adding|putting|booting|only)\b"
+}
+pattern! { NEGATED = r"(?i)\b(?:not|never|no effect|n't|doesn't|didn't|still (?:fails|hangs|the same|broken)|does nothing|without (?:success|effect)|makes no difference|fails)\b|n't\b" }
+pattern! {
+    SMI_FINE = r"(?i)\bnvidia-smi\b[^.\n;]{0,50}\b(?:works?|working|worked|lists?|listed|shows?|showed|fine|ok|okay|sees|healthy|correct(?:ly)?|reports?|detects?)\b"
+}
+pattern! { SMI_BAD = r"(?i)\b(?:not|n't|no|fail\w*|cannot|can't|hang\w*|error|mismatch|freez\w*|stuck|until|command|chipset|nothing|only|In Progress|Not Supported|Unlicensed)\b|n't\b" }
+pattern! { FABRIC_MANAGER = r"(?i)\b(?:nvidia-)?fabric[- ]?manager\b[^.\n]{0,40}\b(?P<state>not installed|not active|inactive|not running|failed|is not started|isn't running|dead|masked|disabled)\b" }
+pattern! { FABRIC_STATE = r"(?i)\bfabric(?: state)?\b[^.\n]{0,24}?['`:]?\s*(?P<state>In Progress|Not Started|Completed)\b" }
+pattern! { NVSWITCH = r"(?i)\bNV ?Switch(?:es)?\b|\b(?:HGX|DGX)\b" }
+
+/// The condition under which the line says that something works or fails, when it says one.
+pub(super) fn condition(text: &str) -> Option<String> {
+    let works = matches(&WORKS, text) && matches(&CONDITION, text);
+    works.then(|| crate::observed::clean_excerpt(text))
+}
+
+pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    experiment(line, facts);
+    smi_fine(line, facts);
+    fabric(line, facts);
+}
+
+/// "CUDA works after loading nvidia_uvm with uvm_disable_hmm=1".
+fn experiment(line: &Line<'_>, facts: &mut Facts) {
+    let Some(under) = condition(line.text) else { return };
+    let about = ["cuda", "gpu", "cuinit", "torch", "works", "cure", "fix", "init"];
+    let lower = line.text.to_lowercase();
+    if !about.iter().any(|word| lower.contains(word)) || lower.contains("nvidia-smi works") {
+        return;
+    }
+    let negated = matches(&NEGATED, line.text);
+    let by_switch = lower.contains("uvm_disable_hmm=1") || lower.contains("uvm_disable_hmm=y");
+    let result = match (negated, by_switch) {
+        (false, _) => TrialResult::Code(0),
+        // A denial is only worth keeping for a switch that decides a cause.
+        (true, true) => TrialResult::Code(999),
+        (true, false) => return,
+    };
+    if facts.cuda.trials.iter().any(|trial| trial.under.as_deref() == Some(under.as_str())) {
+        return;
+    }
+    facts.cuda.trials.push(Trial {
+        stage: Stage::Init,
+        result,
+        fresh_process: None,
+        hmm_disabled: by_switch.then_some(true),
+        seconds: None,
+        traced: false,
+        what: "CUDA".to_owned(),
+        under: Some(under),
+        origin: line.origin(),
+    });
+}
+
+fn smi_fine(line: &Line<'_>, facts: &mut Facts) {
+    let Some(found) = captures(&SMI_FINE, line.text) else { return };
+    let (Some(said), false) = (found.get(0), facts.nvml.init.is_seen()) else { return };
+    // Only the clause itself: "nvidia-smi is fine but cuInit fails" is fine.
+    let clause = said.as_str();
+    let tail: String = line.text[said.end()..].chars().take(24).collect();
+    let tail = tail.split([',', ';', '.', '(']).next().unwrap_or("");
+    let tail = tail.split(" but ").next().unwrap_or("").split(" yet ").next().unwrap_or("");
+    if matches(&SMI_BAD, clause) || matches(&SMI_BAD, tail) {
+        return;
+    }
+    facts.mentions_gpu = true;
+    facts.nvml.init = Observed::seen(NvmlResult::Code(0), line.origin());
+}
+
+fn fabric(line: &Line<'_>, facts: &mut Facts) {
+    use crate::model::fabric::ServiceState;
+    if let Some(found) = captures(&FABRIC_MANAGER, line.text)
+        && !facts.fabric.manager.is_seen()
+    {
+        let said = found.name("state").map_or("", |state| state.as_str()).to_lowercase();
+        let state = if said == "not installed" {
+            ServiceState::NotInstalled
+        } else {
+            ServiceState::Stopped(said)
+        };
+        facts.mentions_gpu = true;
+        facts.fabric.manager = Observed::seen(state, line.origin());
+    }
+    if let Some(found) = captures(&FABRIC_STATE, line.text)
+        && let Some(state) = found.name("state")
+    {
+        facts.mentions_gpu = true;
+        facts.fabric.states.push(Seen::new(state.as_str().to_owned(), line.origin()));
+    }
+    if matches(&NVSWITCH, line.text)
+        && !matches(&NEGATED, line.text)
+        && !line.text.to_lowercase().contains("without")
+        && !line.text.to_lowercase().contains(" no nvswitch")
+    {
+        facts.fabric.nvswitch.or_better(Observed::seen(true, line.origin()));
+    }
+}

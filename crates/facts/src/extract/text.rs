@@ -1,0 +1,49 @@
+//! Pasted text: cut at its prompts, each output to the reader of its command, and every line to
+//! the readers of loose text.
+
+use super::{commands, loose};
+use crate::model::Facts;
+use crate::parse::{decode, transcript};
+use crate::raw::{ItemName, RawItem};
+
+/// Reads a pasted text.
+pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
+    let Some(bytes) = item.bytes() else { return };
+    let text = unquoted(decode::plain_text(bytes));
+    let label: std::sync::Arc<str> = match &item.name {
+        ItemName::Text(label) => label.as_str().into(),
+        other => other.to_string().into(),
+    };
+    for segment in transcript::split(&text) {
+        let name = match &segment.command {
+            Some(line) => ItemName::Command(line.clone()),
+            None => ItemName::Text(label.to_string()),
+        };
+        let mut piece = RawItem::new(name, segment.text.as_bytes());
+        piece.cut_from = Some((std::sync::Arc::clone(&label), segment.first_line));
+        piece.taken_at = item.taken_at;
+        match &segment.command {
+            Some(line) => commands::apply(line, segment.command_line, &piece, facts),
+            None => loose::apply(&piece, &segment.text, facts),
+        }
+    }
+}
+
+/// A mail or a forum quotes each line with `> `; when most lines are quoted the marks go. Lines
+/// stay where they are.
+fn unquoted(text: String) -> String {
+    let filled = text.lines().filter(|line| !line.trim().is_empty()).count();
+    let quoted = text.lines().filter(|line| line.trim_start().starts_with("> ")).count();
+    if filled == 0 || quoted * 10 < filled * 7 {
+        return text;
+    }
+    let strip = |line: &str| {
+        let rest = line.trim_start();
+        rest.strip_prefix("> ").or_else(|| rest.strip_prefix('>')).unwrap_or(line).to_owned()
+    };
+    let mut out: Vec<String> = text.lines().map(strip).collect();
+    if text.ends_with('\n') {
+        out.push(String::new());
+    }
+    out.join("\n")
+}

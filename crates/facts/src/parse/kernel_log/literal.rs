@@ -1,0 +1,306 @@
+//! Derives from a regular expression a set of literals of which every match holds at least one,
+//! so that one automaton over all literals can tell which expressions a line needs.
+//!
+//! The derivation is conservative: what it does not understand yields no literal, and an
+//! expression without one is tried on every line that names the driver or the bus. The automaton
+//! ignores case, so `(?i)` needs no care.
+
+/// Deepest nesting of groups that is followed.
+const DEPTH_LIMIT: u32 = 16;
+/// Shortest literal that is worth a place in the automaton.
+const USEFUL_LENGTH: usize = 4;
+
+/// The literals, or `None` when no useful ones were found.
+pub(super) fn required(regex: &str) -> Option<Vec<String>> {
+    let mut parser = Parser {
+        chars: regex.chars().collect(),
+        at: 0,
+    };
+    let info = parser.alternation(0)?;
+    // An early end means a closing bracket too many, so that nothing can be said.
+    if parser.at < parser.chars.len() {
+        return None;
+    }
+    info.best
+        .filter(|set| set.iter().all(|literal| literal.len() >= USEFUL_LENGTH))
+}
+
+/// What is known of a part of an expression.
+struct Info {
+    /// The one text that it matches, if it is only one.
+    exact: Option<String>,
+    /// Literals of which each match holds at least one.
+    best: Option<Vec<String>>,
+}
+
+/// How often an atom stands.
+enum Repeat {
+    Once,
+    /// Perhaps not at all.
+    Optional,
+    /// At least once, perhaps more often.
+    Some,
+}
+
+struct Parser {
+    chars: Vec<char>,
+    at: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let ch = self.peek()?;
+        self.at += 1;
+        Some(ch)
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn alternation(&mut self, depth: u32) -> Option<Info> {
+        let first = self.concatenation(depth)?;
+        if self.peek() != Some('|') {
+            return Some(first);
+        }
+        let mut union = first.best;
+        while self.eat('|') {
+            let branch = self.concatenation(depth)?;
+            union = union.zip(branch.best).map(|(mut all, more)| {
+                all.extend(more);
+                all
+            });
+        }
+        Some(Info {
+            exact: None,
+            best: union,
+        })
+    }
+
+    fn concatenation(&mut self, depth: u32) -> Option<Info> {
+        let mut run = Run::default();
+        while let Some(ch) = self.peek() {
+            if matches!(ch, '|' | ')') {
+                break;
+            }
+            let atom = self.atom(depth)?;
+            run.add(atom, &self.repeat()?);
+        }
+        Some(run.finish())
+    }
+
+    /// One character, class or group.
+    fn atom(&mut self, depth: u32) -> Option<Info> {
+        const NOTHING: Info = Info {
+            exact: None,
+            best: None,
+        };
+        match self.next()? {
+            '(' => self.group(depth),
+            '[' => {
+                self.skip_class()?;
+                Some(NOTHING)
+            }
+            '.' | '^' | '$' => Some(NOTHING),
+            '\\' => {
+                let ch = self.next()?;
+                let literal = !ch.is_ascii_alphanumeric();
+                Some(Info {
+                    exact: literal.then(|| ch.to_string()),
+                    best: None,
+                })
+            }
+            ch => Some(Info {
+                exact: Some(ch.to_string()),
+                best: None,
+            }),
+        }
+    }
+
+    fn group(&mut self, depth: u32) -> Option<Info> {
+        if depth >= DEPTH_LIMIT {
+            return None;
+        }
+        if self.eat('?') {
+            // `?:`, `?P<name>`, or flags such as `?i`, alone or before a colon.
+            loop {
+                match self.next()? {
+                    ':' | '>' => break,
+                    ')' => {
+                        return Some(Info {
+                            exact: Some(String::new()),
+                            best: None,
+                        });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let info = self.alternation(depth + 1)?;
+        self.eat(')').then_some(info)
+    }
+
+    fn skip_class(&mut self) -> Option<()> {
+        self.eat('^');
+        // A bracket right at the beginning stands for itself.
+        self.eat(']');
+        loop {
+            match self.next()? {
+                '\\' => {
+                    self.next()?;
+                }
+                ']' => return Some(()),
+                // Nested classes do not occur in the table, and are not followed.
+                '[' => return None,
+                _ => {}
+            }
+        }
+    }
+
+    fn repeat(&mut self) -> Option<Repeat> {
+        let repeat = match self.peek() {
+            Some('?' | '*') => Repeat::Optional,
+            Some('+') => Repeat::Some,
+            Some('{') => {
+                let first = self.chars.get(self.at + 1).copied()?;
+                while self.peek()? != '}' {
+                    self.at += 1;
+                }
+                let never_none = first.is_ascii_digit() && first != '0';
+                if never_none {
+                    Repeat::Some
+                } else {
+                    Repeat::Optional
+                }
+            }
+            _ => return Some(Repeat::Once),
+        };
+        self.at += 1;
+        // The mark of a lazy repetition changes nothing here.
+        self.eat('?');
+        Some(repeat)
+    }
+}
+
+/// A run of atoms that follow one another without a gap.
+struct Run {
+    text: String,
+    best: Option<Vec<String>>,
+    gapless: bool,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Run {
+            text: String::new(),
+            best: None,
+            gapless: true,
+        }
+    }
+}
+
+impl Run {
+    fn add(&mut self, atom: Info, repeat: &Repeat) {
+        match (repeat, atom.exact) {
+            (Repeat::Once, Some(text)) => self.text.push_str(&text),
+            (Repeat::Some, Some(text)) => {
+                self.text.push_str(&text);
+                self.gap();
+            }
+            (Repeat::Optional, _) => self.gap(),
+            (Repeat::Once | Repeat::Some, None) => {
+                self.gap();
+                self.offer(atom.best);
+            }
+        }
+    }
+
+    fn gap(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        self.offer((!text.is_empty()).then(|| vec![text]));
+        self.gapless = false;
+    }
+
+    fn offer(&mut self, set: Option<Vec<String>>) {
+        let Some(set) = set else { return };
+        if self
+            .best
+            .as_ref()
+            .is_none_or(|best| worth(&set) > worth(best))
+        {
+            self.best = Some(set);
+        }
+    }
+
+    fn finish(mut self) -> Info {
+        let exact = self.gapless.then(|| self.text.clone());
+        self.gap();
+        Info {
+            exact,
+            best: self.best,
+        }
+    }
+}
+
+/// Long literals are rare in a log, and few of them cost less than many.
+fn worth(set: &[String]) -> usize {
+    let shortest = set.iter().map(String::len).min().unwrap_or(0);
+    shortest.saturating_sub(3 * (set.len().saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn literals(regex: &str) -> Vec<String> {
+        required(regex).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_longest_certain_text_is_found() {
+        assert_eq!(
+            literals("NVRM: GPU (?P<bdf>[0-9a-f:.]+): RmInitAdapter failed!"),
+            [": RmInitAdapter failed!"]
+        );
+        assert_eq!(
+            literals(r"request_free_mem_region\(\) err (?P<err>-?\d+)"),
+            ["request_free_mem_region() err "]
+        );
+        assert_eq!(literals(r"\*{10,} GSP Timeout \*{10,}"), [" GSP Timeout *"]);
+        assert_eq!(literals("(?i)dkms error"), ["dkms error"]);
+    }
+
+    #[test]
+    fn what_may_be_missing_is_never_required() {
+        assert_eq!(literals("(?:nvidia )?loading"), ["loading"]);
+        assert_eq!(literals("abcdefgh?xyz1"), ["abcdefg"]);
+        assert_eq!(literals("colou{0,3}rful"), ["colo"]);
+        assert_eq!(required("[abcdef]+"), None);
+        assert_eq!(required("(?:long text|.)"), None);
+    }
+
+    #[test]
+    fn each_branch_gives_one() {
+        assert_eq!(literals("(?:first|second) (?:a|b)"), ["first", "second"]);
+    }
+
+    #[test]
+    fn broken_expressions_yield_nothing() {
+        for regex in [
+            "(abcd",
+            "abcd)",
+            "[abcd",
+            "abcd\\",
+            "abcd{",
+            "[[:alpha:]]abcd",
+        ] {
+            assert_eq!(required(regex), None, "{regex}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Processes: how one ended, signals, and leaving without running anybody's destructors.
+
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+use facts::Errno;
+
+use super::{check, check_long};
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It exited with this status.
+    Exited(i32),
+    /// This signal ended it.
+    Signaled(i32),
+}
+
+/// A descriptor that becomes readable when the process ends (Linux 5.3; some sandboxes refuse it).
+pub(crate) fn pidfd(pid: u32) -> Result<OwnedFd, Errno> {
+    // SAFETY: takes two integers and returns a descriptor that is closed at exec.
+    let fd = check_long(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    let fd = RawFd::try_from(fd).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: the descriptor was just made and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Looks whether a child has ended, without waiting and without reaping it: as long as it is not
+/// reaped, its number and its group's cannot be taken by another process.
+pub(crate) fn peek_end(pid: u32) -> Result<Option<Ended>, Errno> {
+    wait_id(pid, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT)
+}
+
+/// Reaps a child that has ended, without waiting.
+pub(crate) fn reap(pid: u32) -> Result<Option<Ended>, Errno> {
+    wait_id(pid, libc::WEXITED | libc::WNOHANG)
+}
+
+fn wait_id(pid: u32, options: libc::c_int) -> Result<Option<Ended>, Errno> {
+    // SAFETY: the structure is plain data for which zero is valid; with WNOHANG the call leaves
+    // si_pid at zero when there is nothing to report.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `info` is valid for writing for the whole call.
+    check(unsafe { libc::waitid(libc::P_PID, pid, &raw mut info, options) })?;
+    // SAFETY: waitid fills the fields of a child's siginfo, or leaves them zero.
+    let (child, status) = unsafe { (info.si_pid(), info.si_status()) };
+    Ok(match (child, info.si_code) {
+        (0, _) => None,
+        (_, libc::CLD_EXITED) => Some(Ended::Exited(status)),
+        _ => Some(Ended::Signaled(status)),
+    })
+}
+
+/// A signal that the supervisor sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// Asks to end.
+    Terminate,
+    /// Ends.
+    Kill,
+}
+
+/// Sends a signal to a process group. A group that is gone is no error worth telling.
+pub(crate) fn signal_group(leader: u32, signal: Signal) {
+    let number = match signal {
+        Signal::Terminate => libc::SIGTERM,
+        Signal::Kill => libc::SIGKILL,
+    };
+    let Ok(group) = libc::pid_t::try_from(leader) else { return };
+    if group > 1 {
+        // SAFETY: two integers; the group is one that this process made by setsid in a child.
+        unsafe { libc::kill(-group, number) };
+    }
+}
+
+/// Ends this process at once. Destructors and exit handlers do not run: those of a driver library
+/// can block on a sick driver.
+pub(crate) fn leave(status: i32) -> ! {
+    // SAFETY: ends the process; nothing after it runs.
+    unsafe { libc::_exit(status) }
+}
+
+/// The effective user id.
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: cannot fail and touches no memory.
+    unsafe { libc::geteuid() }
+}
+
+/// Clock ticks a second, the unit of the times in /proc/PID/stat.
+pub(crate) fn clock_ticks_per_second() -> f64 {
+    // SAFETY: takes an integer and returns one.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    // 100 is the value of every Linux since 2.6 on the architectures that NVIDIA ships for.
+    u32::try_from(ticks).map_or(100.0, f64::from)
+}
+
+/// Keeps a crash of this process from writing a core file. A soft limit of 1 also stops dumps to
+/// a pipe, for which 0 does not count (core(5)).
+pub(crate) fn forbid_core_dumps() {
+    let limit = libc::rlimit { rlim_cur: 1, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: getrlimit and setrlimit read and write one structure that is valid for both calls.
+    unsafe {
+        let mut current = limit;
+        if libc::getrlimit(libc::RLIMIT_CORE, &raw mut current) == 0 {
+            current.rlim_cur = current.rlim_max.min(1);
+            libc::setrlimit(libc::RLIMIT_CORE, &raw const current);
+        }
+    }
+}

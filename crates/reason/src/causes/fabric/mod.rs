@@ -1,0 +1,3 @@
+//! Causes in NVSwitch and the NVLink fabric.
+
+pub(super) mod manager_missing;

@@ -1,0 +1,245 @@
+//! `library.missing`
+
+use facts::model::cuda::Stage;
+use facts::model::library::{LibraryFile, LibraryKind};
+use facts::{Facts, Layer, Observed, Origin};
+
+use super::{folder, right_one};
+use crate::cause::{Cause, LookAlike};
+use crate::causes::sandbox;
+use crate::evidence::Strength::{Moderate, Strong, Weak};
+use crate::need::Need;
+use crate::readings::{self, code};
+use crate::remedy::{Impact, Place, Remedy};
+use crate::symptom::SymptomId;
+use crate::weigh::Weighing;
+
+pub(in crate::causes) static CAUSE: Cause = Cause {
+    id: "library.missing",
+    layer: Layer::Library,
+    claim: "libcuda.so.1 or libnvidia-ml.so.1 cannot be loaded",
+    explanation: "Programs reach the driver through two libraries that belong to the driver and not \
+        to the toolkit: libcuda.so.1 for CUDA and libnvidia-ml.so.1 for nvidia-smi. They are \
+        packaged apart from the kernel module, so that the module can run without them; a 32-bit \
+        copy alone gives \"wrong ELF class\"; and a container gets each of them only when its \
+        capability (compute, utility) was requested. The module and the nodes are fine \
+        meanwhile.",
+    explains: &[
+        SymptomId::DriverAbsent,
+        SymptomId::CudaInitFails,
+        SymptomId::NvmlFails,
+        SymptomId::FrameworkNoGpu,
+    ],
+    specializes: &[],
+    look_alikes: &[
+        LookAlike {
+            id: "sandbox.gpu-not-requested",
+            tell: "in a container the device nodes are absent as well",
+        },
+        LookAlike { id: "module.not-loaded", tell: "no driver is loaded either" },
+        LookAlike { id: "library.stub", tell: "a libcuda is loaded, from a stubs folder" },
+    ],
+    references: &[
+        "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html#driver-capabilities",
+        "https://man7.org/linux/man-pages/man8/ld.so.8.html",
+        "https://docs.nvidia.com/deploy/nvml-api/nvml-api-reference.html",
+    ],
+    weigh,
+    remedy,
+};
+
+fn weigh(facts: &Facts) -> Weighing {
+    let mut weighing = Weighing::new();
+    let cuda = Sought::cuda(facts);
+    let nvml = Sought::nvml(facts);
+    for sought in [&cuda, &nvml] {
+        weigh_library(facts, sought, &mut weighing);
+    }
+    if weighing.support.is_empty() {
+        loaded(facts, &mut weighing);
+        return weighing;
+    }
+    capabilities(facts, &cuda, &nvml, &mut weighing);
+    elsewhere(facts, &cuda, &mut weighing);
+    neighbours(facts, &mut weighing);
+    weighing
+}
+
+/// A library that programs look for.
+struct Sought<'a> {
+    soname: &'static str,
+    file: &'a Observed<LibraryFile>,
+    error: &'a Observed<String>,
+    /// The word in NVIDIA_DRIVER_CAPABILITIES that brings it into a container.
+    capability: &'static str,
+}
+
+impl<'a> Sought<'a> {
+    fn cuda(facts: &'a Facts) -> Sought<'a> {
+        Sought {
+            soname: "libcuda.so.1",
+            file: &facts.library.cuda,
+            error: &facts.library.cuda_load_error,
+            capability: "compute",
+        }
+    }
+
+    fn nvml(facts: &'a Facts) -> Sought<'a> {
+        Sought {
+            soname: "libnvidia-ml.so.1",
+            file: &facts.library.nvml,
+            error: &facts.library.nvml_load_error,
+            capability: "utility",
+        }
+    }
+
+    fn lacks(&self) -> bool {
+        self.error.is_seen() || self.file.absent().is_some()
+    }
+}
+
+fn weigh_library(facts: &Facts, sought: &Sought, weighing: &mut Weighing) {
+    let soname = sought.soname;
+    let driver = readings::module_loaded(facts);
+    if let Observed::Seen(seen) = sought.error {
+        let statement = format!("loading {soname} fails: {}", seen.value);
+        match (&driver, explained_elsewhere(facts, &seen.value)) {
+            (Some(_), false) => weighing.confirms(statement, &seen.origin),
+            _ => weighing.supports(Strong, statement, &seen.origin),
+        };
+    } else if let Observed::Absent(origin) = sought.file {
+        let statement = format!("the loader finds no {soname}");
+        weighing.supports(Strong, statement, origin);
+    }
+    if let Observed::Seen(seen) = sought.file
+        && seen.value.kind == LibraryKind::Broken
+    {
+        let statement = format!("{} is no library that this machine can load", seen.value.path);
+        weighing.supports(Strong, statement, &seen.origin);
+    }
+}
+
+/// A load error that names something else than an absent or foreign file, such as an address-space
+/// limit, belongs to another cause.
+fn explained_elsewhere(_facts: &Facts, error: &str) -> bool {
+    let own = ["cannot open shared object", "wrong ELF class", "not found", "invalid ELF", "too short"];
+    !own.iter().any(|words| error.contains(words))
+}
+
+/// What was not asked for is not put into the container.
+fn capabilities(facts: &Facts, cuda: &Sought, nvml: &Sought, weighing: &mut Weighing) {
+    let Observed::Seen(seen) = facts.process.env("NVIDIA_DRIVER_CAPABILITIES") else { return };
+    let asked: Vec<&str> = seen.value.split(',').map(str::trim).collect();
+    for sought in [cuda, nvml] {
+        let granted = asked.contains(&"all") || asked.contains(&sought.capability);
+        if sought.lacks() && !granted {
+            let statement = format!(
+                "NVIDIA_DRIVER_CAPABILITIES={} leaves out {}, which brings {}",
+                seen.value, sought.capability, sought.soname
+            );
+            weighing.supports(Strong, statement, &seen.origin);
+        }
+    }
+}
+
+fn elsewhere(facts: &Facts, cuda: &Sought, weighing: &mut Weighing) {
+    if !cuda.lacks() {
+        return;
+    }
+    if let Some(file) = right_one(facts) {
+        let statement = format!("it lies in {}, where the loader does not look", folder(&file.path));
+        weighing.supports(Moderate, statement, &file.origin);
+    }
+}
+
+fn neighbours(facts: &Facts, weighing: &mut Weighing) {
+    if let Some(origin) = readings::module_loaded(facts) {
+        weighing.supports(Moderate, "the kernel module is loaded", &origin);
+    } else if let Some(origin) = facts.module.nvrm.absent() {
+        weighing.objects(Moderate, "no driver is loaded either", origin);
+    } else {
+        weighing.needs(Need::ModuleVersion);
+    }
+    if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_LIBRARY_NOT_FOUND) {
+        weighing.supports(Moderate, "NVML answers 12: its library was not found", &origin);
+    }
+    if sandbox::container(facts).is_some() && !facts.node.at("/dev/nvidiactl").is_seen() {
+        weighing.needs(Need::NodeListing);
+    }
+    if let Some(origin) = facts.library.smi.absent() {
+        weighing.supports(Weak, "nvidia-smi is not installed here", origin);
+    }
+}
+
+/// What shows that the libraries were loaded: anything that they answered.
+fn loaded(facts: &Facts, weighing: &mut Weighing) {
+    if let Some(origin) = cuda_answered(facts) {
+        weighing.rules_out("libcuda.so.1 was loaded and answered", &origin);
+    } else if let Some(seen) = facts.library.cuda.as_seen() {
+        let statement = format!("libcuda.so.1 is found: {}", seen.value.path);
+        weighing.rules_out(statement, &seen.origin);
+    } else {
+        weighing.needs(Need::LibcudaMapped);
+    }
+}
+
+fn cuda_answered(facts: &Facts) -> Option<Origin> {
+    let trial = facts.cuda.plain().find(|trial| trial.stage >= Stage::Init)?;
+    Some(trial.origin.clone())
+}
+
+fn remedy(facts: &Facts) -> Remedy {
+    let container = sandbox::container(facts).is_some() && !sandbox::in_lxc(facts);
+    let remedy = if container { in_container(facts) } else { on_the_machine(facts) };
+    remedy
+        .verify("python3 -c 'import ctypes; print(ctypes.CDLL(\"libcuda.so.1\").cuInit(0))' prints 0")
+        .will_not_help("installing the CUDA toolkit: its libcuda is only a stub for the linker")
+        .will_not_help("copying the library from another machine: its version must be the module's")
+}
+
+fn in_container(facts: &Facts) -> Remedy {
+    let remedy = sandbox::recreate();
+    let narrow = facts.process.env.contains_key("NVIDIA_DRIVER_CAPABILITIES");
+    let remedy = if narrow {
+        remedy.step_to(
+            Place::Engine,
+            "docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility --gpus all …",
+            "compute brings libcuda, utility brings libnvidia-ml and nvidia-smi",
+        )
+    } else {
+        sandbox::request_gpus(facts, remedy)
+    };
+    remedy.undo("start the container with the former options")
+}
+
+fn on_the_machine(facts: &Facts) -> Remedy {
+    let remedy = Remedy::new(Impact::RestartsProcess, "nothing but the program in question");
+    if let Some(file) = right_one(facts) {
+        let folder = folder(&file.path);
+        return remedy
+            .step_to(
+                Place::Here,
+                format!("echo {folder} > /etc/ld.so.conf.d/nvidia-driver.conf && ldconfig"),
+                "as root",
+            )
+            .step_to(Place::Program, format!("export LD_LIBRARY_PATH={folder}"), "without root, for one program")
+            .undo("rm /etc/ld.so.conf.d/nvidia-driver.conf && ldconfig");
+    }
+    let version = readings::driver_version(facts);
+    let branch = version.as_ref().map_or("BRANCH".to_owned(), |seen| seen.value.branch().to_string());
+    let exact = version.map_or("the module's version".to_owned(), |seen| seen.value.to_string());
+    let remedy = remedy
+        .step_to(Place::Here, format!("apt-get install libnvidia-compute-{branch}"), "Ubuntu")
+        .step_to(Place::Here, "apt-get install libcuda1 libnvidia-ml1", "Debian")
+        .step_to(Place::Here, "dnf install nvidia-driver-cuda-libs nvidia-driver-cuda", "RHEL and its kin");
+    let remedy = if sandbox::in_lxc(facts) {
+        remedy.step_to(
+            Place::Container,
+            format!("sh NVIDIA-Linux-x86_64-{exact}.run --no-kernel-modules"),
+            "an LXC container has libraries of its own, and the host's module",
+        )
+    } else {
+        remedy
+    };
+    remedy.undo(format!("remove the package again; its version must be {exact}"))
+}

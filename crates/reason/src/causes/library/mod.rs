@@ -1,0 +1,52 @@
+//! Causes in the driver's user-space libraries, and the questions that they share.
+
+use facts::Facts;
+use facts::model::library::{LibraryFile, LibraryKind};
+
+pub(super) mod compat_shadows;
+pub(super) mod missing;
+pub(super) mod stub;
+
+/// The libcuda that is mapped, or would be.
+fn mapped(facts: &Facts) -> Option<&LibraryFile> {
+    facts.library.cuda.value()
+}
+
+/// Either path of the file, as found or after following links, holds this text.
+fn path_holds(file: &LibraryFile, text: &str) -> bool {
+    file.path.contains(text) || file.real_path.contains(text)
+}
+
+/// The folder of a path.
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// The driver's own libcuda somewhere else on this machine: of the module's version where that is
+/// known, else any.
+fn right_one(facts: &Facts) -> Option<&LibraryFile> {
+    let own = |file: &&LibraryFile| {
+        file.soname == "libcuda.so.1" && matches!(file.kind, LibraryKind::Driver | LibraryKind::Wsl)
+    };
+    let module = facts.module.version();
+    let fits = |file: &&LibraryFile| match (&module, &file.version) {
+        (Some(module), Some(version)) => version.same_release(&module.value),
+        _ => false,
+    };
+    let others = facts.library.others.iter();
+    others.clone().filter(own).find(fits).or_else(|| others.clone().find(own))
+}
+
+/// A search path without the folders that hold this text, and its value as a shell assignment.
+fn search_path_without(facts: &Facts, text: &str) -> Option<String> {
+    let seen = facts.process.env.get("LD_LIBRARY_PATH")?;
+    if !seen.value.contains(text) {
+        return None;
+    }
+    let kept: Vec<&str> =
+        seen.value.split(':').filter(|part| !part.contains(text) && !part.is_empty()).collect();
+    if kept.is_empty() {
+        return Some("unset LD_LIBRARY_PATH".to_owned());
+    }
+    Some(format!("export LD_LIBRARY_PATH={}", kept.join(":")))
+}

@@ -1,0 +1,3 @@
+//! Causes on the PCI bus.
+
+pub(super) mod no_gpu;

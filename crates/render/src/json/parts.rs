@@ -1,0 +1,150 @@
+//! The small pieces of the mirror, one function each.
+
+use facts::model::ProbeRun;
+
+use super::schema;
+
+pub(super) fn state(state: reason::State) -> schema::State {
+    match state {
+        reason::State::Healthy => schema::State::Healthy,
+        reason::State::Fault => schema::State::Fault,
+        reason::State::Undetermined => schema::State::Undetermined,
+        reason::State::NoGpu => schema::State::NoGpu,
+    }
+}
+
+pub(super) fn verdict(verdict: reason::Verdict) -> Option<schema::Verdict> {
+    match verdict {
+        reason::Verdict::Confirmed => Some(schema::Verdict::Confirmed),
+        reason::Verdict::Likely => Some(schema::Verdict::Likely),
+        reason::Verdict::Possible => Some(schema::Verdict::Possible),
+        reason::Verdict::RuledOut | reason::Verdict::NotApplicable | reason::Verdict::Unknown => {
+            None
+        }
+    }
+}
+
+pub(super) fn origin(origin: &facts::Origin) -> schema::Origin {
+    let lines = origin.line > 0;
+    schema::Origin {
+        item: origin.item.to_string(),
+        input: origin.input.as_ref().map(ToString::to_string),
+        line: lines.then_some(origin.line),
+        end_line: lines.then_some(origin.end_line),
+        excerpt: (!origin.excerpt.is_empty()).then(|| origin.excerpt.to_string()),
+        taken_at: origin.taken_at,
+    }
+}
+
+pub(super) fn evidence(pieces: &[reason::Evidence]) -> Vec<schema::Evidence> {
+    let piece = |piece: &reason::Evidence| schema::Evidence {
+        statement: piece.statement.clone(),
+        strength: strength(piece.strength),
+        origin: origin(&piece.origin),
+    };
+    pieces.iter().map(piece).collect()
+}
+
+fn strength(strength: reason::Strength) -> schema::Strength {
+    match strength {
+        reason::Strength::Weak => schema::Strength::Weak,
+        reason::Strength::Moderate => schema::Strength::Moderate,
+        reason::Strength::Strong => schema::Strength::Strong,
+        reason::Strength::Decisive => schema::Strength::Decisive,
+    }
+}
+
+pub(super) fn remedy(remedy: &reason::Remedy) -> schema::Remedy {
+    let step = |step: &reason::remedy::Step| schema::Step {
+        place: place(step.place),
+        run: step.run.clone(),
+        why: step.why.clone(),
+    };
+    schema::Remedy {
+        steps: remedy.steps.iter().map(step).collect(),
+        impact: impact(remedy.impact),
+        stops: remedy.stops.clone(),
+        undo: remedy.undo.clone(),
+        verify: remedy.verify.clone(),
+        will_not_help: remedy.will_not_help.clone(),
+    }
+}
+
+fn place(place: reason::Place) -> schema::Place {
+    match place {
+        reason::Place::Here => schema::Place::Here,
+        reason::Place::Host => schema::Place::Host,
+        reason::Place::Container => schema::Place::Container,
+        reason::Place::Engine => schema::Place::Engine,
+        reason::Place::Hypervisor => schema::Place::Hypervisor,
+        reason::Place::Guest => schema::Place::Guest,
+        reason::Place::Program => schema::Place::Program,
+        reason::Place::Machine => schema::Place::Machine,
+    }
+}
+
+fn impact(impact: reason::Impact) -> schema::Impact {
+    match impact {
+        reason::Impact::None => schema::Impact::None,
+        reason::Impact::RestartsProcess => schema::Impact::RestartsProcess,
+        reason::Impact::RecreatesContainer => schema::Impact::RecreatesContainer,
+        reason::Impact::RestartsService => schema::Impact::RestartsService,
+        reason::Impact::ReloadsModule => schema::Impact::ReloadsModule,
+        reason::Impact::Reboots => schema::Impact::Reboots,
+        reason::Impact::PowerCycle => schema::Impact::PowerCycle,
+        reason::Impact::Hardware => schema::Impact::Hardware,
+    }
+}
+
+pub(super) fn layer_status(status: reason::layers::LayerStatus) -> schema::LayerStatus {
+    use reason::layers::LayerStatus;
+    match status {
+        LayerStatus::Ok => schema::LayerStatus::Ok,
+        LayerStatus::Fault => schema::LayerStatus::Fault,
+        LayerStatus::Unknown => schema::LayerStatus::Unknown,
+        LayerStatus::Blocked => schema::LayerStatus::Blocked,
+        LayerStatus::NotApplicable => schema::LayerStatus::NotApplicable,
+    }
+}
+
+pub(super) fn probe(run: &ProbeRun) -> schema::Probe {
+    let in_flight = run.in_flight.as_ref().map(|(call, on)| match on {
+        Some(on) => format!("{call} on {on}"),
+        None => call.clone(),
+    });
+    schema::Probe {
+        probe: run.probe.clone(),
+        trial: run.trial,
+        outcome: outcome(run.outcome),
+        code: run.code,
+        seconds: run.seconds,
+        in_flight,
+        stuck: run.stuck.as_ref().map(stuck),
+        notes: run.end_notes.clone(),
+        traced: run.traced,
+    }
+}
+
+fn outcome(outcome: facts::wire::Outcome) -> schema::Outcome {
+    use facts::wire::Outcome;
+    match outcome {
+        Outcome::Returned => schema::Outcome::Returned,
+        Outcome::Crashed => schema::Outcome::Crashed,
+        Outcome::TimedOut => schema::Outcome::TimedOut,
+        Outcome::Unkillable => schema::Outcome::Unkillable,
+        Outcome::NotStarted => schema::Outcome::NotStarted,
+        Outcome::Malformed => schema::Outcome::Malformed,
+    }
+}
+
+fn stuck(stuck: &facts::wire::Stuck) -> schema::Stuck {
+    schema::Stuck {
+        pid: stuck.pid,
+        tid: stuck.tid,
+        state: stuck.state.clone(),
+        wchan: stuck.wchan.clone(),
+        stack: stuck.stack.clone(),
+        call: stuck.call.clone(),
+        not_readable: stuck.not_readable.clone(),
+    }
+}
