@@ -18,7 +18,7 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) check: CheckArgs,
-    /// When to use colour; `auto` is on a terminal, and NO_COLOR is honoured
+    /// When to use color; `auto` is on a terminal, and NO_COLOR is honored
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorWhen,
 }
@@ -144,7 +144,7 @@ pub(crate) enum DataFormat {
     Json,
 }
 
-/// When to use colour.
+/// When to use color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorWhen {
     /// On a terminal that can.
@@ -200,7 +200,7 @@ mod tests {
     fn times_in_their_spellings() {
         assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("1m"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("1m"), Ok(Duration::from_mins(1)));
         assert_eq!(duration("2.5"), Ok(Duration::from_millis(2500)));
         for text in ["", "s", "0s", "-1s", "5h", "1e9s", "999999m", "1.2.3s", "nan"] {
             assert!(duration(text).is_err(), "{text}");

@@ -29,7 +29,8 @@ static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
 /// Keeps the message of a panic instead of printing it, so that what the user sees is one line.
 pub(crate) fn keep_panics_quiet() {
     std::panic::set_hook(Box::new(|info| {
-        let place = info.location().map_or(String::new(), |at| format!("{}:{}", at.file(), at.line()));
+        let place =
+            info.location().map_or(String::new(), |at| format!("{}:{}", at.file(), at.line()));
         let message = info.payload_as_str().unwrap_or("no message");
         if let Ok(mut last) = LAST_PANIC.lock() {
             *last = Some(format!("{message} ({place})"));

@@ -8,6 +8,7 @@ mod exit;
 mod judge;
 mod output;
 mod progress;
+mod source;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // A probe's child is this same binary. It must not pay for, or fail in, anything of ours.
     if let Some([word, rest @ ..]) = arguments.get(1..)
-        && word == probe::CHILD_WORD
+        && word == probe::supervise::CHILD_WORD
     {
         probe::child::main(rest);
     }

@@ -1,4 +1,4 @@
-//! Standard output and standard error: width, colour, and a closed pipe.
+//! Standard output and standard error: width, color, and a closed pipe.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};

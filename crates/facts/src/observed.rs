@@ -222,8 +222,9 @@ impl<T> Observed<T> {
     pub fn origin(&self) -> Option<&Origin> {
         match self {
             Observed::Seen(seen) => Some(&seen.origin),
-            Observed::Absent(origin) | Observed::Denied(_, origin) => Some(origin),
-            Observed::Unknown(Why::TimedOut(origin) | Why::Unparsed(origin)) => Some(origin),
+            Observed::Absent(origin)
+            | Observed::Denied(_, origin)
+            | Observed::Unknown(Why::TimedOut(origin) | Why::Unparsed(origin)) => Some(origin),
             Observed::Unknown(Why::NotTried | Why::NotInInput) => None,
         }
     }
@@ -267,7 +268,8 @@ impl<T> Observed<T> {
     }
 
     /// Takes `other` where this says less: a value beats an absence, an absence beats a refusal,
-    /// a refusal beats ignorance. Of two values the earlier call's stays.
+    /// a refusal beats ignorance, and a reason for ignorance beats none. Of two values the earlier
+    /// call's stays.
     pub fn or_better(&mut self, other: Observed<T>) {
         if other.rank() > self.rank() {
             *self = other;
@@ -284,10 +286,12 @@ impl<T> Observed<T> {
 
     fn rank(&self) -> u8 {
         match self {
-            Observed::Seen(_) => 3,
-            Observed::Absent(_) => 2,
-            Observed::Denied(..) => 1,
-            Observed::Unknown(_) => 0,
+            Observed::Seen(_) => 5,
+            Observed::Absent(_) => 4,
+            Observed::Denied(..) => 3,
+            Observed::Unknown(Why::TimedOut(_) | Why::Unparsed(_)) => 2,
+            Observed::Unknown(Why::NotTried) => 1,
+            Observed::Unknown(Why::NotInInput) => 0,
         }
     }
 }

@@ -23,6 +23,9 @@ pub enum Kind {
     Dir,
     /// A symbolic link: its target.
     Link,
+    /// A binary file: what it tells of itself, recorded as [`crate::parse::elf_summary`]. Only its
+    /// headers and a few sections are read, compressed ones apart.
+    Elf,
     /// A device node: looked at by `lstat` and never opened, recorded as
     /// [`crate::parse::ls_long::live_line`].
     Node,
@@ -39,7 +42,7 @@ pub enum Group {
     Pci,
     /// The kernel log.
     KernelLog,
-    /// The dynamic loader's files.
+    /// The dynamic loader's files, and binary files: libraries, modules, firmware.
     Libraries,
     /// Container and policy around the process.
     Sandbox,
@@ -133,7 +136,8 @@ pub struct Wanted {
     /// The absolute path. `*` stands for any characters within one component; `{release}` for the
     /// running kernel's release, and `{driver}` for the text of /sys/module/nvidia/version (without
     /// that file the row is left out). A path without a `*` that is not there is recorded as
-    /// absent; a pattern that nothing fits is not.
+    /// absent; a pattern that nothing fits is not. A path that an earlier row brought is not read
+    /// again.
     pub pattern: &'static str,
     /// The layer that it tells of.
     pub layer: Layer,

@@ -37,7 +37,7 @@ pub(crate) enum Act {
     Print(String),
     /// Leave a child behind that holds stdout open, then return 0.
     Fork {
-        /// Whether the child has a session of its own.
+        /// Whether the child leaves the process group, by setsid.
         away: bool,
     },
     /// Change device nodes in this folder as the real libraries do, then return 0.
@@ -58,7 +58,9 @@ pub(crate) enum Act {
 /// Does what the settings say of a call with this name. `Some` is the code to return at once;
 /// `None` means that the call goes on as usual.
 pub(crate) fn perform(name: &str) -> Option<c_int> {
-    settings().act(name).and_then(Act::perform)
+    let act = settings().act(name)?;
+    record(&format!("act {name}"));
+    act.perform()
 }
 
 impl Act {

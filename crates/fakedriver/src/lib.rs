@@ -29,14 +29,15 @@
 //! `dstate:PATH` (write to PATH, which on a frozen file system cannot be interrupted, then 0),
 //! `flood` (write to stdout until that fails, then 0), `print:TEXT` (TEXT to stdout without a line
 //! end, then 0), `fork` (leave a child of the same process group that holds stdout open for a
-//! minute, then 0), `fork-away` (the same in a session of its own), `mischief:DIR` (see `mischief`),
+//! minute, then 0), `fork-away` (the same after setsid), `mischief:DIR` (see `mischief`),
 //! `flaky:COUNTER:ACT:S/N` (a counter in the file COUNTER, shared by all processes, lets S of N
 //! calls succeed and does ACT in the others; the first one fails).
 //!
 //! What is answered: `count=N` devices (1), `driver=590.48.01`, `cuda=13010`, `name=NVIDIA H200`,
 //! `capability=9.0`, `computemode=N` (0), `fabric=N` (NVML's state, 0 not supported),
 //! `addressing=N` (0 none, 1 HMM, 2 ATS), `mig=N` (0), `peers=N` (1: can access each other).
-//! `record=PATH` is where `fork` and `mischief` write down what they did.
+//! `record=PATH` is where each act is written down before it is done (`act NAME`), and where `fork`
+//! and `mischief` write what they did.
 
 mod act;
 mod cuda;

@@ -1,5 +1,5 @@
 //! What the real libraries do to device nodes when they run as root (measured: they make nodes
-//! that are missing, replace nodes with other numbers, set modes, and run a helper that loads
+//! that are missing, replace nodes with other numbers, set modes, and run a program that loads
 //! modules). Each deed and its errno goes to the record, so that a test sees what was prevented.
 
 use core::ffi::c_int;
@@ -41,15 +41,15 @@ pub(crate) fn play(folder: &str) {
             note("chmod", &path, libc::chmod(c_path.as_ptr(), 0o666));
         }
     }
-    let helper = Command::new("/bin/true")
+    let modprobe = Command::new("/bin/true")
         .arg0("nvidia-modprobe")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
     record(&format!(
-        "helper {}",
-        if helper.is_ok() { "ok" } else { "refused" }
+        "modprobe {}",
+        if modprobe.is_ok() { "ok" } else { "refused" }
     ));
 }
 

@@ -1,9 +1,16 @@
 //! One line a layer: what the terminal shows first.
 
-use facts::{Facts, Layer};
+use facts::model::host::ContainerKind;
+use facts::{Facts, Layer, Observed, Why};
 
 use crate::diagnose::Finding;
-use crate::symptom::Symptom;
+use crate::symptom::{Symptom, SymptomId};
+use crate::weigh::Verdict;
+
+mod cuda;
+mod driver;
+mod files;
+mod hardware;
 
 /// How a layer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +51,172 @@ pub struct LayerLine {
     pub summary: String,
 }
 
-/// The lines of the layers that the facts say something about.
-pub fn layer_lines(_facts: &Facts, _symptoms: &[Symptom], _findings: &[Finding]) -> Vec<LayerLine> {
-    Vec::new()
+/// The lines, bottom to top: what each layer looks like, and where the symptoms and the likely
+/// causes lie.
+pub fn layer_lines(facts: &Facts, symptoms: &[Symptom], findings: &[Finding]) -> Vec<LayerLine> {
+    if nothing_here(facts, symptoms) {
+        return vec![hardware::pci(facts).of(Layer::Pci)];
+    }
+    let mut lines: Vec<LayerLine> = Vec::new();
+    for layer in Layer::ALL {
+        let lower_fault = lines.iter().find(|line| line.status == LayerStatus::Fault);
+        let seen = observe(layer, facts);
+        let line = match (fault(layer, symptoms, findings), seen) {
+            (Some(said), seen) => Some(Line::fault(seen.map_or(said, |line| line.summary))),
+            (None, Some(line)) => Some(line),
+            (None, None) => None,
+        };
+        let blocked = lower_fault.filter(|_| layer == Layer::Framework);
+        match (line, blocked) {
+            (Some(line), Some(lower)) if line.status != LayerStatus::Fault => {
+                lines.push(Line::blocked(lower.layer).of(layer));
+            }
+            (Some(line), _) => lines.push(line.of(layer)),
+            (None, _) => {}
+        }
+    }
+    lines
+}
+
+/// No GPU, nothing that wants one, and no symptom: then one line is enough.
+fn nothing_here(facts: &Facts, symptoms: &[Symptom]) -> bool {
+    symptoms.is_empty()
+        && facts.pci.gpus().next().is_none()
+        && facts.module.version().is_none()
+        && facts.nvml.gpus.is_empty()
+        && facts.cuda.trials.is_empty()
+        && !facts.library.cuda.is_seen()
+}
+
+/// What the facts say of a layer.
+fn observe(layer: Layer, facts: &Facts) -> Option<Line> {
+    match layer {
+        Layer::Pci => Some(hardware::pci(facts)),
+        Layer::Module => Some(driver::module(facts)),
+        Layer::Uvm => driver::uvm(facts),
+        Layer::Firmware => Some(files::firmware(facts)),
+        Layer::Node => Some(files::node(facts)),
+        Layer::Sandbox => sandbox(facts),
+        Layer::Library => Some(files::library(facts)),
+        Layer::Nvml => Some(driver::nvml(facts)),
+        Layer::Fabric => hardware::fabric(facts),
+        Layer::Cuda => Some(cuda::cuda(facts)),
+        Layer::Framework => cuda::framework(facts),
+        Layer::Gpu
+        | Layer::Platform
+        | Layer::Kernel
+        | Layer::Process
+        | Layer::Share
+        | Layer::P2p => None,
+    }
+}
+
+/// What is wrong in a layer: the symptom that shows there, or the claim of a cause that lies there
+/// and is at least likely. A cause in nvidia_uvm shows in CUDA, and its module's line tells the rest.
+fn fault(layer: Layer, symptoms: &[Symptom], findings: &[Finding]) -> Option<String> {
+    let likely =
+        |finding: &&Finding| finding.cause.layer == layer && finding.verdict >= Verdict::Likely;
+    let symptom = symptoms
+        .iter()
+        .find(|symptom| shows_in(symptom.id) == layer);
+    let cause = findings.iter().find(likely).filter(|_| layer != Layer::Uvm);
+    cause
+        .map(|finding| finding.cause.claim.to_owned())
+        .or_else(|| Some(symptom?.summary.clone()))
+}
+
+/// The layer in which a symptom is met.
+fn shows_in(symptom: SymptomId) -> Layer {
+    match symptom {
+        SymptomId::CudaInitFails
+        | SymptomId::CudaInitHangs
+        | SymptomId::CudaInitCrashes
+        | SymptomId::CudaInitSlow
+        | SymptomId::CudaContextFails => Layer::Cuda,
+        SymptomId::NvmlFails | SymptomId::NvmlHangs => Layer::Nvml,
+        SymptomId::DriverAbsent => Layer::Module,
+        SymptomId::GpuMissing => Layer::Pci,
+        SymptomId::GpuFaulted => Layer::Gpu,
+        SymptomId::ContainerRefused => Layer::Sandbox,
+        SymptomId::P2pAbsent | SymptomId::P2pBroken => Layer::P2p,
+        SymptomId::FrameworkNoGpu | SymptomId::FrameworkNoCode => Layer::Framework,
+    }
+}
+
+/// A layer's line before it knows its layer.
+struct Line {
+    status: LayerStatus,
+    summary: String,
+}
+
+impl Line {
+    fn ok(summary: impl Into<String>) -> Line {
+        Line {
+            status: LayerStatus::Ok,
+            summary: summary.into(),
+        }
+    }
+
+    fn fault(summary: impl Into<String>) -> Line {
+        Line {
+            status: LayerStatus::Fault,
+            summary: summary.into(),
+        }
+    }
+
+    fn unknown(summary: impl Into<String>) -> Line {
+        Line {
+            status: LayerStatus::Unknown,
+            summary: summary.into(),
+        }
+    }
+
+    fn not_applicable(summary: impl Into<String>) -> Line {
+        Line {
+            status: LayerStatus::NotApplicable,
+            summary: summary.into(),
+        }
+    }
+
+    fn blocked(by: Layer) -> Line {
+        Line {
+            status: LayerStatus::Blocked,
+            summary: format!("by {by}"),
+        }
+    }
+
+    fn of(self, layer: Layer) -> LayerLine {
+        LayerLine {
+            layer,
+            status: self.status,
+            summary: self.summary,
+        }
+    }
+}
+
+/// Why nothing was seen, after the name of the thing.
+fn not_seen<T>(what: &str, observed: &Observed<T>) -> String {
+    match observed {
+        Observed::Denied(errno, _) => format!("{what}: reading it was refused ({errno})"),
+        Observed::Unknown(Why::TimedOut(_)) => format!("{what}: reading it did not end in time"),
+        Observed::Unknown(Why::Unparsed(_)) => format!("{what}: not understood"),
+        Observed::Unknown(Why::NotTried) => format!("{what}: nobody looked"),
+        Observed::Unknown(Why::NotInInput) | Observed::Seen(_) | Observed::Absent(_) => {
+            format!("{what}: not in this input")
+        }
+    }
+}
+
+/// The container around the process, where there is one.
+fn sandbox(facts: &Facts) -> Option<Line> {
+    let kind = facts
+        .host
+        .container
+        .value()
+        .filter(|kind| **kind != ContainerKind::None)?;
+    let filter = match facts.sandbox.seccomp.value() {
+        Some(2) => ", with a seccomp filter",
+        Some(_) | None => "",
+    };
+    Some(Line::ok(format!("{}{filter}", kind.name())))
 }

@@ -228,8 +228,9 @@ pub fn all_nodes_open(facts: &Facts) -> Option<Origin> {
     for path in needed_nodes(facts) {
         match facts.node.opens.get(&path) {
             Some((NodeOpen::Opened, origin)) => first = first.or_else(|| Some(origin.clone())),
-            Some((NodeOpen::Failed(_) | NodeOpen::Hung, _)) => return None,
-            Some((NodeOpen::NotTried(_), _)) | None => return None,
+            Some((NodeOpen::Failed(_) | NodeOpen::Hung | NodeOpen::NotTried(_), _)) | None => {
+                return None;
+            }
         }
     }
     first

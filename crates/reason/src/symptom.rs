@@ -4,6 +4,7 @@ use facts::Origin;
 
 mod derive;
 pub use derive::derive;
+pub(crate) use derive::{named_cuda_code, named_nvml_code};
 
 /// The kinds of symptom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

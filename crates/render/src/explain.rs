@@ -18,7 +18,7 @@ pub fn entries(out: &mut impl Write, entries: &[Entry], options: Options) -> io:
     let mut screen = Screen::new(out, options);
     for (number, entry) in entries.iter().enumerate() {
         if number > 0 {
-            screen.gap()?;
+            screen.gap();
         }
         write_entry(&mut screen, entry)?;
     }
@@ -37,8 +37,7 @@ fn write_entry<W: Write>(screen: &mut Screen<'_, W>, entry: &Entry) -> io::Resul
         return Ok(());
     }
     screen.paragraph(2, &Span::new("points to (gpudx explain ID)", Role::Strong))?;
-    let row = |related: &Related| {
-        vec![Span::plain(related.cause.id), Span::plain(related.cause.claim)]
-    };
+    let row =
+        |related: &Related| vec![Span::plain(related.cause.id), Span::plain(related.cause.claim)];
     screen.labelled(4, &related.iter().map(row).collect::<Vec<_>>())
 }

@@ -74,9 +74,8 @@ struct FamilyV1<'a> {
 
 /// Writes the summary of one file as one JSON object.
 pub fn write_json(out: &mut impl Write, path: &str, summary: &GspSummary) -> io::Result<()> {
-    let family = |family: &'_ String| -> Vec<&'static str> {
-        chips(family).map(|chip| chip.chip).collect()
-    };
+    let family =
+        |family: &'_ String| -> Vec<&'static str> { chips(family).map(|chip| chip.chip).collect() };
     let form = FirmwareV1 {
         schema: "gpudx/firmware/1",
         path,

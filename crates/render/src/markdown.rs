@@ -9,8 +9,8 @@ use reason::{Diagnosis, Evidence, Remedy, State};
 
 pub(crate) use text::{code, escape, fenced};
 
-use crate::view;
 use crate::Report;
+use crate::view;
 
 /// Writes the report.
 pub fn write(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
@@ -55,12 +55,7 @@ fn symptoms(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
 
 fn cause(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
     let verdict = finding.verdict.name();
-    writeln!(
-        out,
-        "### {} ({}, {verdict})\n",
-        escape(finding.cause.claim),
-        code(finding.cause.id)
-    )?;
+    writeln!(out, "### {} ({}, {verdict})\n", escape(finding.cause.claim), code(finding.cause.id))?;
     evidence(out, "For", &finding.weighing.support)?;
     evidence(out, "Against", &finding.weighing.against)?;
     remedy(out, &finding.remedy)
@@ -130,7 +125,7 @@ fn next(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     if diagnosis.state == State::Healthy || diagnosis.next.is_empty() {
         return Ok(());
     }
-    writeln!(out, "### What would decide it\n")?;
+    writeln!(out, "### What would settle it\n")?;
     for step in &diagnosis.next {
         writeln!(out, "1. {}", escape(step.need.observe()))?;
     }

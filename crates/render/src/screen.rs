@@ -13,7 +13,7 @@ pub struct Options {
     /// Columns of the terminal; what is narrower than [`NARROWEST`] is left to the terminal to
     /// fold.
     pub width: usize,
-    /// Whether colour may be written. It is never the only sign of anything.
+    /// Whether color may be written. It is never the only sign of anything.
     pub color: bool,
     /// Whether to print every observation with its origin.
     pub verbose: bool,
@@ -32,7 +32,7 @@ pub const NARROWEST: usize = 20;
 /// Beyond this many columns a line is too long to be read.
 pub const WIDEST: usize = 200;
 
-/// What a piece of text is, which decides its colour.
+/// What a piece of text is, which decides its color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Role {
     /// Running text.
@@ -87,24 +87,35 @@ impl Span {
 pub(crate) struct Screen<'w, W: Write> {
     out: &'w mut W,
     options: Options,
+    /// An empty line is due before the next text.
+    gap: bool,
 }
 
 impl<'w, W: Write> Screen<'w, W> {
     pub(crate) fn new(out: &'w mut W, options: Options) -> Self {
-        Screen { out, options }
+        Screen { out, options, gap: false }
     }
 
     pub(crate) fn options(&self) -> Options {
         self.options
     }
 
-    /// An empty line.
-    pub(crate) fn gap(&mut self) -> io::Result<()> {
-        writeln!(self.out)
+    /// Sets what follows apart by one empty line; nothing happens at the end of the screen.
+    pub(crate) fn gap(&mut self) {
+        self.gap = true;
+    }
+
+    /// Begins a line.
+    fn begin(&mut self, indent: usize) -> io::Result<()> {
+        if std::mem::take(&mut self.gap) {
+            writeln!(self.out)?;
+        }
+        write!(self.out, "{:indent$}", "")
     }
 
     /// One line as it is, however long: a command must be copied whole.
     pub(crate) fn line(&mut self, spans: &[Span]) -> io::Result<()> {
+        self.begin(0)?;
         for span in spans {
             self.span(&span.text, span.role)?;
         }
@@ -115,7 +126,7 @@ impl<'w, W: Write> Screen<'w, W> {
     pub(crate) fn paragraph(&mut self, indent: usize, span: &Span) -> io::Result<()> {
         let room = self.options.columns().saturating_sub(indent).max(1);
         for line in wrap(&span.text, room) {
-            write!(self.out, "{:indent$}", "")?;
+            self.begin(indent)?;
             self.span(&line, span.role)?;
             writeln!(self.out)?;
         }
@@ -140,8 +151,8 @@ impl<'w, W: Write> Screen<'w, W> {
         let fits = |row: &[Span]| row.first().is_none_or(|cell| cell.text.chars().count() <= most);
         let fitting: Vec<Vec<Span>> = rows.iter().filter(|row| fits(row)).cloned().collect();
         let widths = fixed_widths(&fitting);
-        let roomy = indent + widths.iter().sum::<usize>() + GAP + LEAST_ROOM
-            <= self.options.columns();
+        let roomy =
+            indent + widths.iter().sum::<usize>() + GAP + LEAST_ROOM <= self.options.columns();
         for row in rows {
             if roomy && fits(row) {
                 self.side_by_side(indent, &widths, row)?;
@@ -170,8 +181,9 @@ impl<'w, W: Write> Screen<'w, W> {
 
     fn side_by_side(&mut self, indent: usize, widths: &[usize], row: &[Span]) -> io::Result<()> {
         let Some((last, head)) = row.split_last() else { return Ok(()) };
-        for (number, line) in table_lines(row, widths, self.options.columns() - indent).enumerate() {
-            write!(self.out, "{:indent$}", "")?;
+        for (number, line) in table_lines(row, widths, self.options.columns() - indent).enumerate()
+        {
+            self.begin(indent)?;
             let mut rest = line.as_str();
             for (cell, width) in head.iter().zip(widths) {
                 let (text, after) = split_at_char(rest, width + GAP);
@@ -191,7 +203,7 @@ impl<'w, W: Write> Screen<'w, W> {
 
     fn stacked(&mut self, indent: usize, row: &[Span]) -> io::Result<()> {
         let Some((last, head)) = row.split_last() else { return Ok(()) };
-        write!(self.out, "{:indent$}", "")?;
+        self.begin(indent)?;
         for (number, cell) in head.iter().enumerate() {
             if number > 0 && !cell.text.is_empty() {
                 write!(self.out, " ")?;

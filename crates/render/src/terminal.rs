@@ -7,23 +7,25 @@ pub(crate) mod remedy;
 use std::io::{self, Write};
 
 use reason::layers::LayerStatus;
-use reason::{Diagnosis, State};
+use reason::{Diagnosis, State, Verdict};
 
+use crate::Report;
 use crate::screen::{Options, Role, Screen, Span};
 use crate::view::{self, LayerRow};
-use crate::Report;
 
 /// Writes the report.
 pub fn write(out: &mut impl Write, report: &Report<'_>, options: Options) -> io::Result<()> {
     let mut screen = Screen::new(out, options);
-    screen.paragraph(0, &Span::new(view::head(report).join(" · "), Role::Strong))?;
+    for line in head_lines(&view::head(report), options.columns()) {
+        screen.paragraph(0, &Span::new(line, Role::Strong))?;
+    }
     layers(&mut screen, report.diagnosis)?;
     verdict(&mut screen, report)?;
     symptoms(&mut screen, report.diagnosis)?;
     causes::write(&mut screen, report.diagnosis)?;
     ruled_out(&mut screen, report.diagnosis)?;
-    next(&mut screen, report.diagnosis)?;
     remedy::write_all(&mut screen, report.diagnosis)?;
+    next(&mut screen, report.diagnosis)?;
     notes(&mut screen, report)?;
     if options.verbose {
         details::write(&mut screen, report)?;
@@ -31,12 +33,27 @@ pub fn write(out: &mut impl Write, report: &Report<'_>, options: Options) -> io:
     Ok(())
 }
 
+/// Joins the parts of the head line, breaking between parts where there is no room.
+fn head_lines(parts: &[String], columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 3 + part.chars().count() <= columns => {
+                line.push_str(" · ");
+                line.push_str(part);
+            }
+            _ => lines.push(part.clone()),
+        }
+    }
+    lines
+}
+
 fn layers<W: Write>(screen: &mut Screen<'_, W>, diagnosis: &Diagnosis) -> io::Result<()> {
     let rows: Vec<Vec<Span>> = view::layers(diagnosis).iter().map(layer_cells).collect();
     if rows.is_empty() {
         return Ok(());
     }
-    screen.gap()?;
+    screen.gap();
     screen.grid(1, &rows)
 }
 
@@ -47,11 +64,7 @@ fn layer_cells(row: &LayerRow) -> Vec<Span> {
         LayerStatus::Unknown => Role::Doubt,
         LayerStatus::Blocked | LayerStatus::NotApplicable => Role::Dim,
     };
-    vec![
-        Span::plain(row.layer.name()),
-        Span::new(row.word, role),
-        Span::plain(&row.summary),
-    ]
+    vec![Span::plain(row.layer.name()), Span::new(row.word, role), Span::plain(&row.summary)]
 }
 
 /// The sentence that says what came out, where no cause says it.
@@ -63,7 +76,7 @@ fn verdict<W: Write>(screen: &mut Screen<'_, W>, report: &Report<'_>) -> io::Res
         State::Healthy | State::NoGpu => Role::Good,
         State::Undetermined => Role::Doubt,
     };
-    screen.gap()?;
+    screen.gap();
     screen.paragraph(0, &Span::new(view::verdict_sentence(report), role))
 }
 
@@ -83,7 +96,7 @@ fn symptoms<W: Write>(screen: &mut Screen<'_, W>, diagnosis: &Diagnosis) -> io::
     if rows.is_empty() {
         return Ok(());
     }
-    screen.gap()?;
+    screen.gap();
     screen.line(&[Span::new("Symptoms", Role::Strong)])?;
     screen.grid(2, &rows)
 }
@@ -100,16 +113,24 @@ fn ruled_out<W: Write>(screen: &mut Screen<'_, W>, diagnosis: &Diagnosis) -> io:
     screen.labelled(2, &rows.iter().map(cells).collect::<Vec<_>>())
 }
 
+/// What would decide it. The surer the first cause, the less there is to look at.
 fn next<W: Write>(screen: &mut Screen<'_, W>, diagnosis: &Diagnosis) -> io::Result<()> {
-    if diagnosis.state == State::Healthy || diagnosis.next.is_empty() {
+    let best = diagnosis.causes.first().map(|finding| finding.verdict);
+    let shown = match (diagnosis.state, best) {
+        (State::Healthy, _) | (_, Some(Verdict::Confirmed)) => 0,
+        (State::Fault, _) => 3,
+        (State::Undetermined | State::NoGpu, _) => usize::MAX,
+    };
+    if shown == 0 || diagnosis.next.is_empty() {
         return Ok(());
     }
-    screen.line(&[Span::new("Next, what would decide it", Role::Strong)])?;
+    screen.line(&[Span::new("Next, what would settle it", Role::Strong)])?;
     let rows: Vec<Vec<Span>> = diagnosis
         .next
         .iter()
-        .zip(1..)
-        .map(|(step, number): (_, usize)| {
+        .take(shown)
+        .zip(1_usize..)
+        .map(|(step, number)| {
             let about = if step.separates.is_empty() {
                 String::new()
             } else {
@@ -136,7 +157,8 @@ fn notes<W: Write>(screen: &mut Screen<'_, W>, report: &Report<'_>) -> io::Resul
     let unlisted = diagnosis.not_understood.len();
     if unlisted > 0 {
         let lines = if unlisted == 1 { "line names" } else { "lines name" };
-        let text = format!("{unlisted} log {lines} the driver and matched no known form (-v lists)");
+        let text =
+            format!("{unlisted} log {lines} the driver and matched no known form (-v lists)");
         rows.push(vec![Span::new(text, Role::Dim)]);
     }
     if rows.is_empty() {

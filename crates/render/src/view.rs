@@ -23,7 +23,7 @@ pub struct LayerRow {
     /// Its status.
     pub status: LayerStatus,
     /// The status in a word: `ok`, `HANGS`, `FAILS`, `unknown`, `blocked`. A fault stands in
-    /// capitals, so that it is seen without colour.
+    /// capitals, so that it is seen without color.
     pub word: &'static str,
     /// One line on it.
     pub summary: String,
@@ -48,7 +48,8 @@ fn status_word(line: &LayerLine, symptoms: &[Symptom]) -> &'static str {
         LayerStatus::Blocked => "blocked",
         LayerStatus::NotApplicable => "none",
         LayerStatus::Fault => {
-            let of_layer = symptoms.iter().filter(|symptom| symptom_layer(symptom.id) == line.layer);
+            let of_layer =
+                symptoms.iter().filter(|symptom| symptom_layer(symptom.id) == line.layer);
             of_layer.map(|symptom| symptom_word(symptom.id)).next().unwrap_or("FAULT")
         }
     }

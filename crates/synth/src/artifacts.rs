@@ -29,6 +29,11 @@ pub fn nvml_bare() -> io::Result<PathBuf> {
     up_to_date("synth", "nvml-bare")
 }
 
+/// The program that walks libcuda from `cuInit` to a checked kernel.
+pub fn cuda_walk() -> io::Result<PathBuf> {
+    up_to_date("synth", "cuda-walk")
+}
+
 /// Copies the stand-in driver into `folder` under the names of a driver of this version, as an
 /// installed one has them: `libcuda.so.VERSION` with the links `libcuda.so.1` and `libcuda.so`, and
 /// the same for `libnvidia-ml`. The folder is what `LD_LIBRARY_PATH` has to begin with.
@@ -138,9 +143,12 @@ fn newest(folder: &Path) -> Option<SystemTime> {
     entries
         .flatten()
         .filter(|entry| entry.file_name() != "tests")
-        .filter_map(|entry| match entry.file_type().ok()?.is_dir() {
-            true => newest(&entry.path()),
-            false => entry.metadata().ok()?.modified().ok(),
+        .filter_map(|entry| {
+            if entry.file_type().ok()?.is_dir() {
+                newest(&entry.path())
+            } else {
+                entry.metadata().ok()?.modified().ok()
+            }
         })
         .max()
 }

@@ -60,6 +60,12 @@ impl fmt::Display for Skipped {
 
 impl std::error::Error for Skipped {}
 
+impl From<io::Error> for Skipped {
+    fn from(error: io::Error) -> Self {
+        skipped(format!("cannot prepare the packages' folder: {error}"))
+    }
+}
+
 /// An unpacked driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RealDriver {
@@ -98,22 +104,15 @@ fn skipped(reason: impl fmt::Display) -> Skipped {
     }
 }
 
-fn broken(error: io::Error) -> Skipped {
-    skipped(format!("cannot prepare the packages' folder: {error}"))
-}
-
 /// The folder in which these packages of a branch are unpacked.
 fn unpacked(branch: Branch, what: &str, packages: &[&str]) -> Result<PathBuf, Skipped> {
-    let cache = artifacts::target_folder()
-        .map_err(broken)?
-        .0
-        .join("driver-packages");
-    std::fs::create_dir_all(&cache).map_err(broken)?;
+    let cache = artifacts::target_folder()?.0.join("driver-packages");
+    std::fs::create_dir_all(&cache)?;
     let name = format!("{}-{what}", branch.release());
     let done = cache.join(&name);
-    let lock = File::create(cache.join(format!("{name}.lock"))).map_err(broken)?;
+    let lock = File::create(cache.join(format!("{name}.lock")))?;
     // Held until the file is dropped at the end of this function.
-    lock.lock().map_err(broken)?;
+    lock.lock()?;
     if done.is_dir() {
         return Ok(done);
     }

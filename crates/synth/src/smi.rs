@@ -67,27 +67,24 @@ impl Smi {
 
     /// `nvidia-smi`: the table.
     pub fn table(&self) -> String {
-        let rule = |fill: &str| format!("+{}+\n", fill.repeat(89));
-        let mut text = "Mon Jun  1 12:00:00 2026       \n".to_owned() + &rule("-");
+        let mut text = "Mon Jun  1 12:00:00 2026       \n".to_owned();
         let (driver, cuda) = (&self.driver, &self.cuda);
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(
             text,
-            "| NVIDIA-SMI {driver:<22} Driver Version: {driver:<14} CUDA Version: {cuda:<8} |"
+            "+{:-<89}+\n| NVIDIA-SMI {driver:<22} Driver Version: {driver:<14} CUDA Version: {cuda:<8} |",
+            ""
         );
         text += HEADINGS;
         for (index, gpu) in self.gpus.iter().enumerate() {
-            let _ = writeln!(
+            let (name, bus, memory) = (short(&gpu.name), &gpu.bus, gpu.memory_mib);
+            let _ = write!(
                 text,
-                "| {index:3}  {:<25}  On | 00000000:{:<14} Off | {:>20} |",
-                gpu.name, gpu.bus, 0
+                "| {index:>3}  {name:<27}    On  |   00000000:{bus:>7} Off |                    0 |\n\
+                 | N/A   30C    P8             15W /  600W |       0MiB / {memory:>6}MiB |      0%      Default |\n\
+                 |                                         |                        |             Disabled |\n\
+                 {RULE}",
             );
-            let _ = writeln!(
-                text,
-                "| N/A   30C    P8             15W /  600W | {:>10}MiB / {:>6}MiB | {:>6}%      Default |",
-                0, gpu.memory_mib, 0
-            );
-            text += &rule("-");
         }
         text + "\n" + PROCESSES
     }
@@ -95,35 +92,44 @@ impl Smi {
     /// `nvidia-smi -q`, cut to the fields that a diagnosis asks for.
     pub fn query(&self) -> String {
         let mut text = "\n==============NVSMI LOG==============\n\n".to_owned();
-        let mut field = |indent: usize, name: &str, value: &str| {
-            let _ = writeln!(
-                text,
-                "{:indent$}{name:<width$} : {value}",
-                "",
-                width = 54 - indent
-            );
-        };
-        field(0, "Timestamp", "Mon Jun  1 12:00:00 2026");
-        field(0, "Driver Version", &self.driver);
-        field(0, "CUDA Version", &self.cuda);
-        field(0, "Attached GPUs", &self.gpus.len().to_string());
+        field(&mut text, 0, "Timestamp", "Mon Jun  1 12:00:00 2026");
+        field(&mut text, 0, "Driver Version", &self.driver);
+        field(&mut text, 0, "CUDA Version", &self.cuda);
+        field(&mut text, 0, "Attached GPUs", &self.gpus.len().to_string());
         for (index, gpu) in self.gpus.iter().enumerate() {
+            // Writing to a String cannot fail.
             let _ = writeln!(text, "GPU 00000000:{}", gpu.bus);
-            let mut field = |indent: usize, name: &str, value: &str| {
-                let width = 54 - indent;
-                let _ = writeln!(text, "{:indent$}{name:<width$} : {value}", "");
-            };
-            field(4, "Product Name", &gpu.name);
-            field(4, "Persistence Mode", "Enabled");
-            field(4, "Addressing Mode", &gpu.addressing);
-            field(4, "GPU UUID", &gpu.uuid);
-            field(4, "Minor Number", &index.to_string());
-            field(4, "GSP Firmware Version", &gpu.gsp);
-            field(4, "Compute Mode", "Default");
+            field(&mut text, 4, "Product Name", &gpu.name);
+            field(&mut text, 4, "Persistence Mode", "Enabled");
+            field(&mut text, 4, "Addressing Mode", &gpu.addressing);
+            field(&mut text, 4, "GPU UUID", &gpu.uuid);
+            field(&mut text, 4, "Minor Number", &index.to_string());
+            field(&mut text, 4, "GSP Firmware Version", &gpu.gsp);
+            field(&mut text, 4, "Compute Mode", "Default");
         }
         text
     }
 }
+
+/// One line of a query: the colons stand below each other.
+fn field(text: &mut String, indent: usize, name: &str, value: &str) {
+    let width = 55 - indent;
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{:indent$}{name:<width$}: {value}", "");
+}
+
+/// A name as the table has room for it.
+fn short(name: &str) -> String {
+    const ROOM: usize = 27;
+    if name.len() <= ROOM {
+        return name.to_owned();
+    }
+    name.chars().take(ROOM - 3).chain("...".chars()).collect()
+}
+
+const RULE: &str = "\
++-----------------------------------------+------------------------+----------------------+
+";
 
 const HEADINGS: &str = "\
 +-----------------------------------------+------------------------+----------------------+
@@ -142,3 +148,35 @@ const PROCESSES: &str = "\
 |  No running processes found                                                             |
 +-----------------------------------------------------------------------------------------+
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::Smi;
+
+    #[test]
+    fn the_tables_lines_are_of_one_width() {
+        let table = Smi::new("590.48.01", "13.1", 2, "NVIDIA RTX PRO 6000 Blackwell").table();
+        let lines: Vec<_> = table
+            .lines()
+            .skip(1)
+            .filter(|line| !line.is_empty())
+            .collect();
+        assert!(lines.len() > 15, "{table}");
+        for line in lines {
+            assert_eq!(line.len(), 91, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_queries_colons_stand_below_each_other() {
+        let query = Smi::new("590.48.01", "13.1", 1, "NVIDIA H200").query();
+        let fields: Vec<_> = query.lines().filter(|line| line.contains(": ")).collect();
+        assert!(
+            fields.iter().all(|line| line.find(": ") == Some(55)),
+            "{query}"
+        );
+        assert!(
+            fields.contains(&"    GSP Firmware Version                               : 590.48.01")
+        );
+    }
+}

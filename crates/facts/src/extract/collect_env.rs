@@ -21,11 +21,7 @@ pub fn apply(item: &RawItem, facts: &mut Facts) {
     enter_framework(&parsed.value, &at, facts);
     enter_host(&parsed.value, &at, facts);
     enter_driver(&parsed.value, &at, facts);
-    for At {
-        line,
-        value: (name, value),
-    } in parsed.value.env
-    {
+    for At { line, value: (name, value) } in parsed.value.env {
         facts.process.env.insert(name, Seen::new(value, at(line)));
     }
 }
@@ -33,14 +29,10 @@ pub fn apply(item: &RawItem, facts: &mut Facts) {
 fn enter_framework(env: &CollectEnv, at: &impl Fn(u32) -> Origin, facts: &mut Facts) {
     let framework = &mut facts.framework;
     if let Some(torch) = &env.torch {
-        framework
-            .torch
-            .or_better(Observed::seen(torch.value.clone(), at(torch.line)));
+        framework.torch.or_better(Observed::seen(torch.value.clone(), at(torch.line)));
     }
     if let Some(At { line, value }) = env.available {
-        framework
-            .torch_available
-            .or_later(Observed::seen(value, at(line)));
+        framework.torch_available.or_later(Observed::seen(value, at(line)));
     }
     if let Some(At { line, value }) = env.nvcc {
         framework.nvcc.or_better(Observed::seen(value, at(line)));
@@ -53,24 +45,15 @@ fn enter_framework(env: &CollectEnv, at: &impl Fn(u32) -> Origin, facts: &mut Fa
 
 fn enter_host(env: &CollectEnv, at: &impl Fn(u32) -> Origin, facts: &mut Facts) {
     if let Some(At { line, value }) = &env.os {
-        facts
-            .host
-            .os
-            .or_better(Observed::seen(value.clone(), at(*line)));
+        facts.host.os.or_better(Observed::seen(value.clone(), at(*line)));
     }
     if let Some(At { line, value }) = &env.kernel
         && let Some(release) = KernelRelease::parse(value)
     {
-        facts
-            .host
-            .kernel
-            .or_better(Observed::seen(release, at(*line)));
+        facts.host.kernel.or_better(Observed::seen(release, at(*line)));
     }
     if let Some(At { line, value }) = &env.hypervisor {
-        facts
-            .host
-            .hypervisor
-            .or_better(Observed::seen(value.clone(), at(*line)));
+        facts.host.hypervisor.or_better(Observed::seen(value.clone(), at(*line)));
     }
 }
 
@@ -78,21 +61,10 @@ fn enter_host(env: &CollectEnv, at: &impl Fn(u32) -> Origin, facts: &mut Facts) 
 fn enter_driver(env: &CollectEnv, at: &impl Fn(u32) -> Origin, facts: &mut Facts) {
     if let Some(At { line, value }) = &env.driver {
         facts.mentions_gpu = true;
-        facts
-            .nvml
-            .driver_version
-            .or_better(Observed::seen(value.clone(), at(*line)));
+        facts.nvml.driver_version.or_better(Observed::seen(value.clone(), at(*line)));
     }
-    for At {
-        line,
-        value: (index, name),
-    } in &env.gpus
-    {
-        let gpu = NvmlGpu {
-            index: *index,
-            name: Some(name.clone()),
-            ..NvmlGpu::default()
-        };
+    for At { line, value: (index, name) } in &env.gpus {
+        let gpu = NvmlGpu { index: *index, name: Some(name.clone()), ..NvmlGpu::default() };
         enter_gpu(gpu, at(*line), facts);
     }
 }

@@ -14,9 +14,6 @@ pub(crate) fn note(item: &RawItem, complaints: &[LineComplaint], facts: &mut Fac
             0 => item.origin(),
             line => item.origin_of_line(line),
         };
-        facts.complaints.push(Complaint {
-            problem: complaint.problem.clone(),
-            origin,
-        });
+        facts.complaints.push(Complaint { problem: complaint.problem.clone(), origin });
     }
 }

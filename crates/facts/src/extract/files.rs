@@ -32,7 +32,7 @@ pub use modules::enter_lsmod;
 pub use nodes::enter_ls_long;
 pub use route::Routing;
 
-use reading::Reading;
+use reading::{Learn, Reading};
 use route::Reader;
 
 use crate::model::Facts;
@@ -41,6 +41,8 @@ use crate::raw::{RawItem, RawSet};
 /// Enters one item into the facts, by its path on the observed machine. The answer tells whether
 /// anything here reads that path.
 pub fn apply(item: &RawItem, path: &str, facts: &mut Facts) -> Routing {
+    // A folder is often typed with a slash at its end.
+    let path = path.trim_end_matches('/');
     let Some(reader) = route::reader(path) else {
         return Routing::Unrouted;
     };
@@ -74,7 +76,7 @@ pub fn conclude(raw: &RawSet, facts: &mut Facts) {
     if devices.value().is_some_and(|devices| !devices.is_empty()) {
         facts.mentions_gpu = true;
     }
-    facts.pci.devices.or_better(devices);
+    facts.pci.devices.learn(devices);
     host::conclude(raw, facts);
     container::conclude(raw, facts);
     kernel_config::conclude(raw, facts);

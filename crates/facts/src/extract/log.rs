@@ -14,10 +14,7 @@ pub fn apply(item: &RawItem, facts: &mut Facts) {
     match &item.state {
         RawState::Bytes(bytes) => enter(item, bytes, facts),
         RawState::Denied(errno) if is_whole_log(item) => {
-            facts
-                .log
-                .read
-                .or_better(Observed::Denied(*errno, item.origin()));
+            facts.log.read.or_better(Observed::Denied(*errno, item.origin()));
         }
         RawState::Absent | RawState::Denied(_) | RawState::TimedOut => {}
     }
@@ -38,10 +35,7 @@ fn enter(item: &RawItem, bytes: &[u8], facts: &mut Facts) {
 /// Whether a known line is about the driver, and not about the kernel at large.
 fn names_gpu(line: &ParsedLine) -> bool {
     const GENERAL: [&str; 5] = ["kernel", "pci", "iommu", "aer", "vfio"];
-    let particular = line
-        .matches
-        .iter()
-        .any(|found| !GENERAL.contains(&found.signature.subsystem));
+    let particular = line.matches.iter().any(|found| !GENERAL.contains(&found.signature.subsystem));
     particular || line.text.contains("nvidia") || line.text.contains("NVRM")
 }
 
@@ -78,10 +72,7 @@ fn note_reading(item: &RawItem, bytes: &[u8], log: &ParsedLog, facts: &mut Facts
         facts.log.read.or_better(refused);
     } else if log.line_count > 0 || item.filter.is_some() {
         let first = log.first_stamp.map(|stamp| stamp.seconds);
-        facts
-            .log
-            .read
-            .or_better(Observed::seen(first, item.origin()));
+        facts.log.read.or_better(Observed::seen(first, item.origin()));
     }
 }
 
@@ -89,11 +80,9 @@ fn note_reading(item: &RawItem, bytes: &[u8], log: &ParsedLog, facts: &mut Facts
 fn is_whole_log(item: &RawItem) -> bool {
     let shows_driver = item.filter.as_deref().is_some_and(|pattern| {
         let pattern = pattern.to_ascii_lowercase();
-        ["nvrm", "nvidia", "xid", "nv"].iter().any(|word| {
-            pattern
-                .split('|')
-                .any(|p| p.trim_matches(['\\', '(', ')']) == *word)
-        })
+        ["nvrm", "nvidia", "xid", "nv"]
+            .iter()
+            .any(|word| pattern.split('|').any(|p| p.trim_matches(['\\', '(', ')']) == *word))
     });
     is_kernel_log(&item.name) && (!item.partial || shows_driver)
 }

@@ -12,6 +12,7 @@ pub mod smi;
 mod commands;
 mod join;
 mod libraries;
+mod packages;
 mod loose;
 mod probes;
 mod text;
@@ -44,13 +45,12 @@ pub fn extract(raw: &RawSet) -> Facts {
 pub(crate) fn item(item: &RawItem, facts: &mut Facts) {
     match &item.name {
         ItemName::File(path) => {
-            facts.mentions_gpu |= path.contains("nvidia");
             if item.cut_from.is_some() {
                 facts.cut_files.push(item.clone());
             }
             if log::is_kernel_log(&item.name) {
                 log::apply(item, facts);
-            } else if !binary::apply(item, facts) {
+            } else if !binary::apply(item, facts) && !packages::apply(item, path, facts) {
                 files::apply(item, path, facts);
             }
         }

@@ -21,6 +21,9 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
         "nodes" => nodes(&run, facts),
         "module" => module(&run, facts),
         "sandbox" => sandbox(&run, facts),
+        "libraries" => libraries(&run, facts),
+        "process" => process(&run, facts),
+        "frameworks" => frameworks(&run, facts),
         _ => {}
     }
     facts.probes.push(run);
@@ -130,5 +133,47 @@ fn sandbox(run: &ProbeRun, facts: &mut Facts) {
     for call in &run.calls {
         let result = (call.code != 0).then(|| errno(call.code));
         facts.sandbox.micro.insert(call.call.clone(), (result, call.origin.clone()));
+    }
+}
+
+/// Which file the loader would take for each driver library, by its own rules of search.
+fn libraries(run: &ProbeRun, facts: &mut Facts) {
+    for call in run.calls.iter().filter(|call| call.call == "would-map") {
+        let Some(soname) = call.on.as_deref() else { continue };
+        let found = match (call.code, &call.value) {
+            (0, Some(path)) => {
+                let file = super::libraries::by_path(path, soname, &call.origin, facts);
+                Observed::seen(file, call.origin.clone())
+            }
+            (code, _) if errno(code) == Errno::ENOENT => Observed::Absent(call.origin.clone()),
+            (code, _) => Observed::Denied(errno(code), call.origin.clone()),
+        };
+        // What was mapped for certain, if it is known, says more than what would be.
+        let slot = match soname {
+            "libcuda.so.1" => &mut facts.library.cuda,
+            _ => &mut facts.library.nvml,
+        };
+        slot.or_better(found);
+    }
+}
+
+fn process(run: &ProbeRun, facts: &mut Facts) {
+    let number = |key: &str| run.note(key).and_then(|text| text.parse::<u64>().ok());
+    if let Some(bytes) = number("shm-bytes") {
+        facts.process.shm_bytes = Observed::seen(bytes, run.origin.clone());
+    }
+    if let Some(euid) = number("euid").and_then(|euid| u32::try_from(euid).ok()) {
+        facts.node.euid.or_better(Observed::seen(euid, run.origin.clone()));
+    }
+}
+
+/// The compiler that is first on PATH is that of one of the toolkits.
+fn frameworks(run: &ProbeRun, facts: &mut Facts) {
+    let Some(path) = run.note("nvcc-on-path") else { return };
+    let folder = path.strip_suffix("/bin/nvcc").unwrap_or(path);
+    let toolkit = facts.framework.toolkits.iter().find(|toolkit| toolkit.value.0 == folder);
+    if let Some(toolkit) = toolkit {
+        let origin = toolkit.origin.clone();
+        facts.framework.nvcc.or_better(Observed::seen(toolkit.value.1, origin));
     }
 }

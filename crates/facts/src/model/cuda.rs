@@ -41,6 +41,8 @@ pub enum TrialResult {
     },
     /// The process was ended by this signal inside the driver library.
     Crashed(Option<i32>),
+    /// It failed, and the input does not say with which code.
+    Failed,
     /// The data that came back was wrong.
     WrongResult,
 }
@@ -79,9 +81,11 @@ impl Trial {
     /// The code of a failure that returned.
     pub fn failure_code(&self) -> Option<i64> {
         match self.result {
-            TrialResult::Code(0) | TrialResult::Hung { .. } | TrialResult::Crashed(_) => None,
-            TrialResult::Code(code) => Some(code),
-            TrialResult::WrongResult => None,
+            TrialResult::Code(code) => Some(code).filter(|code| *code != 0),
+            TrialResult::Hung { .. }
+            | TrialResult::Crashed(_)
+            | TrialResult::Failed
+            | TrialResult::WrongResult => None,
         }
     }
 }

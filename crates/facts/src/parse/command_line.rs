@@ -119,10 +119,9 @@ fn tokens(line: &str) -> Vec<Token> {
     while let Some(ch) = chars.next() {
         match (quote, ch) {
             (Some(open), _) if ch == open => quote = None,
-            (Some('"'), '\\') | (None, '\\') => {
+            (Some('"') | None, '\\') => {
                 word.get_or_insert_default().extend(chars.next());
             }
-            (Some(_), _) => word.get_or_insert_default().push(ch),
             (None, '\'' | '"') => {
                 quote = Some(ch);
                 word.get_or_insert_default();
@@ -145,7 +144,7 @@ fn tokens(line: &str) -> Vec<Token> {
             }
             (None, '#') if word.is_none() => break,
             (None, _) if ch.is_whitespace() => out.extend(word.take().map(Token::Word)),
-            (None, _) => word.get_or_insert_default().push(ch),
+            (Some(_) | None, _) => word.get_or_insert_default().push(ch),
         }
     }
     out.extend(word.map(Token::Word));
@@ -162,7 +161,8 @@ fn simple(pipeline: &[Vec<String>]) -> Option<Simple> {
     let (first, rest) = pipeline.split_first()?;
     let mut command = Simple { words: first.clone(), ..Simple::default() };
     unwrap(&mut command);
-    if command.words.is_empty() && command.assignments.is_empty() {
+    let empty = command.words.is_empty() && command.assignments.is_empty();
+    if empty && command.wrappers.is_empty() {
         return None;
     }
     command.filters.extend(rest.iter().filter(|words| !words.is_empty()).map(|words| filter(words)));

@@ -58,10 +58,7 @@ pub fn detect(bytes: &[u8]) -> Option<Compression> {
         (b"\xfd7zXZ\x00", Compression::Xz),
         (b"\x28\xb5\x2f\xfd", Compression::Zstd),
     ];
-    MAGICS
-        .iter()
-        .find(|(magic, _)| bytes.starts_with(magic))
-        .map(|(_, kind)| *kind)
+    MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, kind)| *kind)
 }
 
 /// The content, decompressed where it is compressed, within [`OUTPUT_LIMIT`].
@@ -78,11 +75,7 @@ pub fn decompress_within(bytes: &[u8], limit: usize) -> Result<Cow<'_, [u8]>, De
         Compression::Gzip => drain(flate2::read::MultiGzDecoder::new(bytes), kind, limit),
         Compression::Xz => {
             let limit_kib = WINDOW_LIMIT_BYTES / 1024;
-            drain(
-                lzma_rust2::XzReader::new_mem_limit(bytes, true, limit_kib),
-                kind,
-                limit,
-            )
+            drain(lzma_rust2::XzReader::new_mem_limit(bytes, true, limit_kib), kind, limit)
         }
         Compression::Zstd => {
             let reader = ruzstd::decoding::StreamingDecoder::new_with_max_window_size(
@@ -99,9 +92,7 @@ pub fn decompress_within(bytes: &[u8], limit: usize) -> Result<Cow<'_, [u8]>, De
 fn drain(reader: impl Read, kind: Compression, limit: usize) -> Result<Vec<u8>, DecompressFault> {
     let mut out = Vec::new();
     let mut bounded = reader.take(u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1));
-    bounded
-        .read_to_end(&mut out)
-        .map_err(|_| DecompressFault::Damaged(kind))?;
+    bounded.read_to_end(&mut out).map_err(|_| DecompressFault::Damaged(kind))?;
     if out.len() > limit {
         return Err(DecompressFault::TooLarge(kind));
     }

@@ -14,9 +14,7 @@ pub type ReadAt<'a> = dyn Fn(u64, usize) -> Option<Vec<u8>> + 'a;
 pub fn reader_of(bytes: &[u8]) -> impl Fn(u64, usize) -> Option<Vec<u8>> + '_ {
     move |offset, length| {
         let start = usize::try_from(offset).ok()?;
-        bytes
-            .get(start..start.checked_add(length)?)
-            .map(<[u8]>::to_vec)
+        bytes.get(start..start.checked_add(length)?).map(<[u8]>::to_vec)
     }
 }
 
@@ -130,21 +128,10 @@ impl ElfFile {
         for (section, offset) in sections.iter_mut().zip(name_offsets) {
             section.name = text_at(&names, offset);
         }
-        let Header {
-            fields,
-            file_type,
-            machine,
-            ..
-        } = header;
+        let Header { fields, file_type, machine, .. } = header;
         let bits = if fields.wide { 64 } else { 32 };
         let little_endian = fields.little;
-        Ok(ElfFile {
-            bits,
-            little_endian,
-            file_type,
-            machine,
-            sections,
-        })
+        Ok(ElfFile { bits, little_endian, file_type, machine, sections })
     }
 
     /// The section of that name.
@@ -155,9 +142,7 @@ impl ElfFile {
     /// The content of a section, if it is no longer than `limit` and lies within the file.
     pub fn content(&self, read_at: &ReadAt<'_>, name: &str, limit: usize) -> Option<Vec<u8>> {
         let section = self.section(name)?;
-        let size = usize::try_from(section.size)
-            .ok()
-            .filter(|size| *size <= limit)?;
+        let size = usize::try_from(section.size).ok().filter(|size| *size <= limit)?;
         exact(read_at, section.offset, size)
     }
 
@@ -176,11 +161,7 @@ impl ElfFile {
 
     /// A number of `width` bytes in the file's byte order.
     pub fn number(&self, bytes: &[u8], offset: usize, width: usize) -> Option<u64> {
-        Fields {
-            wide: self.bits == 64,
-            little: self.little_endian,
-        }
-        .number(bytes, offset, width)
+        Fields { wide: self.bits == 64, little: self.little_endian }.number(bytes, offset, width)
     }
 }
 
@@ -217,16 +198,8 @@ impl Header {
             _ => return None,
         };
         let fields = Fields { wide, little };
-        let small = |offset| {
-            fields
-                .number(bytes, offset, 2)
-                .and_then(|n| u16::try_from(n).ok())
-        };
-        let (table, entry, count, names) = if wide {
-            (40, 58, 60, 62)
-        } else {
-            (32, 46, 48, 50)
-        };
+        let small = |offset| fields.number(bytes, offset, 2).and_then(|n| u16::try_from(n).ok());
+        let (table, entry, count, names) = if wide { (40, 58, 60, 62) } else { (32, 46, 48, 50) };
         let header = Header {
             fields,
             file_type: small(16)?,
@@ -269,11 +242,7 @@ impl Fields {
     /// The offset of a section's name and the rest of its header.
     fn section(self, raw: &[u8]) -> Option<(usize, Section)> {
         let word = if self.wide { 8 } else { 4 };
-        let (offset, size, entry) = if self.wide {
-            (24, 32, 56)
-        } else {
-            (16, 20, 36)
-        };
+        let (offset, size, entry) = if self.wide { (24, 32, 56) } else { (16, 20, 36) };
         let name = usize::try_from(self.number(raw, 0, 4)?).ok()?;
         let section = Section {
             name: String::new(),

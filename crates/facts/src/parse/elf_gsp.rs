@@ -92,15 +92,10 @@ pub fn read(read_at: &ReadAt<'_>) -> GspSummary {
 
 fn find_faults(elf: &ElfFile, read_at: &ReadAt<'_>, summary: &mut GspSummary) {
     if elf.machine != MACHINE_RISCV {
-        summary.faults.push(format!(
-            "made for {}, not for the GSP",
-            machine_name(elf.machine)
-        ));
+        summary.faults.push(format!("made for {}, not for the GSP", machine_name(elf.machine)));
     }
     if let Some(section) = elf.cut_off(read_at) {
-        summary
-            .faults
-            .push(format!("truncated: {section} lies beyond its end"));
+        summary.faults.push(format!("truncated: {section} lies beyond its end"));
     }
     match elf.section(".fwimage") {
         None => summary.faults.push("no .fwimage section".to_owned()),
@@ -108,9 +103,7 @@ fn find_faults(elf: &ElfFile, read_at: &ReadAt<'_>, summary: &mut GspSummary) {
         Some(_) => {}
     }
     if summary.version.is_none() {
-        summary
-            .faults
-            .push("no readable version in .fwversion".to_owned());
+        summary.faults.push("no readable version in .fwversion".to_owned());
     }
     if summary.families.is_empty() && summary.confidential.is_empty() {
         summary.faults.push("no .fwsignature section".to_owned());

@@ -50,9 +50,7 @@ pub fn soname_of_path(path: &str) -> Option<&'static str> {
     let file = path.rsplit('/').next()?;
     let is = |stem: &str| {
         let rest = file.strip_prefix(stem)?;
-        let numbers = rest
-            .bytes()
-            .all(|byte| byte == b'.' || byte.is_ascii_digit());
+        let numbers = rest.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit());
         (rest.is_empty() || rest.starts_with('.') && numbers).then_some(())
     };
     match (is("libcuda.so"), is("libnvidia-ml.so")) {
@@ -81,16 +79,12 @@ pub fn read(read_at: &ReadAt<'_>, path: &str) -> LibrarySummary {
     summary.bits = Some(elf.bits);
     summary.soname = soname(&elf, read_at);
     if let Some(section) = elf.cut_off(read_at) {
-        summary
-            .faults
-            .push(format!("truncated: {section} lies beyond its end"));
+        summary.faults.push(format!("truncated: {section} lies beyond its end"));
         summary.kind = Some(LibraryKind::Broken);
     }
     if !runs_cuda(&elf) {
         let machine = machine_name(elf.machine);
-        summary
-            .faults
-            .push(format!("a {}-bit library for {machine}", elf.bits));
+        summary.faults.push(format!("a {}-bit library for {machine}", elf.bits));
         summary.kind = Some(LibraryKind::Broken);
     }
     if summary.kind == Some(LibraryKind::Driver) && looks_like_stub(&elf) {
@@ -104,11 +98,7 @@ pub fn read(read_at: &ReadAt<'_>, path: &str) -> LibrarySummary {
 
 /// The machines that CUDA's driver exists for, all 64-bit by now.
 fn runs_cuda(elf: &ElfFile) -> bool {
-    elf.bits == 64
-        && matches!(
-            elf.machine,
-            MACHINE_X86_64 | MACHINE_AARCH64 | MACHINE_PPC64
-        )
+    elf.bits == 64 && matches!(elf.machine, MACHINE_X86_64 | MACHINE_AARCH64 | MACHINE_PPC64)
 }
 
 /// A stub has hundreds of functions of a few instructions each, all answering the same code; the
@@ -116,9 +106,9 @@ fn runs_cuda(elf: &ElfFile) -> bool {
 fn looks_like_stub(elf: &ElfFile) -> bool {
     const STUB_BYTES_PER_FUNCTION: u64 = 64;
     const STUB_FUNCTIONS_AT_LEAST: u64 = 50;
-    let symbols = elf.section(".dynsym").map_or(0, |section| {
-        section.size.checked_div(section.entry_size).unwrap_or(0)
-    });
+    let symbols = elf
+        .section(".dynsym")
+        .map_or(0, |section| section.size.checked_div(section.entry_size).unwrap_or(0));
     let code = elf.section(".text").map_or(0, |section| section.size);
     symbols >= STUB_FUNCTIONS_AT_LEAST && code / symbols < STUB_BYTES_PER_FUNCTION
 }
@@ -150,10 +140,7 @@ fn version_in_strings(elf: &ElfFile, read_at: &ReadAt<'_>) -> Option<DriverVersi
     let mut at = 0;
     while at < size {
         let length = (PIECE_BYTES + OVERLAP_BYTES).min(size - at);
-        let piece = read_at(
-            section.offset.checked_add(at)?,
-            usize::try_from(length).ok()?,
-        )?;
+        let piece = read_at(section.offset.checked_add(at)?, usize::try_from(length).ok()?)?;
         best = best.max(highest_version(&piece));
         at += PIECE_BYTES;
     }

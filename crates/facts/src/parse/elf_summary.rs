@@ -51,9 +51,7 @@ pub fn is_summary(bytes: &[u8]) -> bool {
 
 /// Writes the form.
 pub fn to_text(summary: &ElfSummary) -> String {
-    let mut out = Writer {
-        text: format!("{FIRST_LINE}\n"),
-    };
+    let mut out = Writer { text: format!("{FIRST_LINE}\n") };
     match summary {
         ElfSummary::Gsp(gsp) => write_gsp(gsp, &mut out),
         ElfSummary::Library { library, real_path } => {
@@ -71,10 +69,8 @@ struct Writer {
 impl Writer {
     fn line(&mut self, key: &str, value: &str) {
         // A name or a string out of a binary file may hold anything; a line break would forge keys.
-        let value: String = value
-            .chars()
-            .map(|ch| if ch.is_control() { '\u{fffd}' } else { ch })
-            .collect();
+        let value: String =
+            value.chars().map(|ch| if ch.is_control() { '\u{fffd}' } else { ch }).collect();
         // Writing to a String cannot fail.
         let _ = writeln!(self.text, "{key} {value}");
     }
@@ -134,10 +130,7 @@ const KINDS: [(LibraryKind, &str); 5] = [
 ];
 
 fn kind_name(kind: LibraryKind) -> &'static str {
-    KINDS
-        .iter()
-        .find(|(known, _)| *known == kind)
-        .map_or("driver", |(_, name)| name)
+    KINDS.iter().find(|(known, _)| *known == kind).map_or("driver", |(_, name)| name)
 }
 
 /// Reads the form. `None` when the text is not of it or names no known kind of file.
@@ -171,10 +164,9 @@ pub fn parse(text: &str) -> Parsed<Option<ElfSummary>> {
 fn empty_of_kind(kind: &str) -> Option<ElfSummary> {
     match kind {
         "gsp" => Some(ElfSummary::Gsp(GspSummary::default())),
-        "library" => Some(ElfSummary::Library {
-            library: LibrarySummary::default(),
-            real_path: None,
-        }),
+        "library" => {
+            Some(ElfSummary::Library { library: LibrarySummary::default(), real_path: None })
+        }
         "module" => Some(ElfSummary::Module(ModInfo::default())),
         _ => None,
     }
@@ -203,10 +195,7 @@ fn set_library(
         "real-path" => *real_path = Some(value.to_owned()),
         "version" => library.version = DriverVersion::parse(value),
         "library-kind" => {
-            library.kind = KINDS
-                .iter()
-                .find(|(_, name)| *name == value)
-                .map(|(kind, _)| *kind);
+            library.kind = KINDS.iter().find(|(_, name)| *name == value).map(|(kind, _)| *kind);
         }
         "machine" => library.machine = Some(value.to_owned()),
         "bits" => library.bits = value.parse().ok(),

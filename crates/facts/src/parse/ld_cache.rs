@@ -64,11 +64,7 @@ fn find_table(bytes: &[u8]) -> Option<Table> {
     // The new form's header is aligned as a 64-bit number is.
     let aligned = end.checked_add(7)? / 8 * 8;
     let has_new = bytes.get(aligned..)?.starts_with(NEW_MAGIC);
-    Some(if has_new {
-        Table::New(aligned)
-    } else {
-        Table::Old(count)
-    })
+    Some(if has_new { Table::New(aligned) } else { Table::Old(count) })
 }
 
 fn read_new(cache: &[u8], parsed: &mut Parsed<Vec<CacheEntry>>) {
@@ -109,12 +105,7 @@ fn push_entry(
     if name.is_empty() || path.is_empty() {
         return false;
     }
-    parsed.value.push(CacheEntry {
-        name,
-        path,
-        abi: abi_of_flags(flags),
-        line: 0,
-    });
+    parsed.value.push(CacheEntry { name, path, abi: abi_of_flags(flags), line: 0 });
     true
 }
 
@@ -159,18 +150,7 @@ pub fn parse(text: &str) -> Parsed<Vec<CacheEntry>> {
 fn text_entry(content: &str, line: u32) -> Option<CacheEntry> {
     let (left, path) = content.split_once(" => ")?;
     let (name, flags) = left.trim().split_once(" (")?;
-    let wide = ["x86-64", "AArch64", "64bit"]
-        .iter()
-        .any(|word| flags.contains(word));
-    let abi = if wide {
-        CacheAbi::Wide
-    } else {
-        CacheAbi::Narrow
-    };
-    Some(CacheEntry {
-        name: name.to_owned(),
-        path: path.trim().to_owned(),
-        abi,
-        line,
-    })
+    let wide = ["x86-64", "AArch64", "64bit"].iter().any(|word| flags.contains(word));
+    let abi = if wide { CacheAbi::Wide } else { CacheAbi::Narrow };
+    Some(CacheEntry { name: name.to_owned(), path: path.trim().to_owned(), abi, line })
 }

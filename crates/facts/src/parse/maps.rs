@@ -73,9 +73,7 @@ fn mapped_path(line: &str) -> Result<Option<&str>, NotALine> {
     }
     let [range, permissions, ..] = fields;
     let hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let well_formed = range
-        .split_once('-')
-        .is_some_and(|(from, to)| hex(from) && hex(to))
+    let well_formed = range.split_once('-').is_some_and(|(from, to)| hex(from) && hex(to))
         && permissions.len() == 4;
     if !well_formed {
         return Err(NotALine);
@@ -102,12 +100,6 @@ fn enter(number: u32, path: &str, maps: &mut Maps) {
         return;
     };
     if !list.iter().any(|file| file.value.path == path) {
-        list.push(At::new(
-            number,
-            MappedFile {
-                path: path.to_owned(),
-                deleted,
-            },
-        ));
+        list.push(At::new(number, MappedFile { path: path.to_owned(), deleted }));
     }
 }

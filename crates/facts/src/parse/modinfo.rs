@@ -52,11 +52,7 @@ impl ModInfo {
 
     /// True when no field was found.
     pub fn is_empty(&self) -> bool {
-        *self
-            == ModInfo {
-                faults: self.faults.clone(),
-                ..ModInfo::default()
-            }
+        *self == ModInfo { faults: self.faults.clone(), ..ModInfo::default() }
     }
 
     /// Enters one field. The first value of a field counts.
@@ -132,9 +128,7 @@ pub fn parse(text: &str) -> Parsed<Vec<super::At<ModInfo>>> {
         };
         let (key, value) = (key.trim(), value.trim());
         if key == "filename" || parsed.value.is_empty() && is_field(key) {
-            parsed
-                .value
-                .push(super::At::new(number, ModInfo::default()));
+            parsed.value.push(super::At::new(number, ModInfo::default()));
         }
         if let Some(current) = parsed.value.last_mut() {
             current.value.set(key, value);
@@ -145,10 +139,7 @@ pub fn parse(text: &str) -> Parsed<Vec<super::At<ModInfo>>> {
 }
 
 fn is_field(key: &str) -> bool {
-    matches!(
-        key,
-        "name" | "version" | "license" | "vermagic" | "srcversion" | "firmware"
-    )
+    matches!(key, "name" | "version" | "license" | "vermagic" | "srcversion" | "firmware")
 }
 
 /// `modinfo: ERROR: Module nvidia not found.`

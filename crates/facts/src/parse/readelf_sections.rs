@@ -30,11 +30,7 @@ pub fn parse(text: &str) -> Parsed<Vec<GspSummary>> {
             }
         }
     }
-    let found = tables
-        .into_iter()
-        .filter(|table| table.rows > 0)
-        .map(Table::finish)
-        .collect();
+    let found = tables.into_iter().filter(|table| table.rows > 0).map(Table::finish).collect();
     Parsed::clean(found)
 }
 
@@ -47,10 +43,7 @@ struct Table {
 
 impl Table {
     fn finish(self) -> GspSummary {
-        GspSummary {
-            complete: self.announced == Some(self.rows),
-            ..self.summary
-        }
+        GspSummary { complete: self.announced == Some(self.rows), ..self.summary }
     }
 }
 
@@ -65,8 +58,7 @@ fn announced_count(line: &str) -> Option<u32> {
         return rest.trim().parse().ok();
     }
     let (count, rest) = line.strip_prefix("There are ")?.split_once(' ')?;
-    rest.starts_with("section headers")
-        .then(|| count.parse().ok())?
+    rest.starts_with("section headers").then(|| count.parse().ok())?
 }
 
 /// The name in a row such as `[ 4] .fwsignature_gb20y PROGBITS …`; empty for the null section.
@@ -75,9 +67,5 @@ fn row_name(line: &str) -> Option<&str> {
     let (number, rest) = line.strip_prefix('[')?.split_once(']')?;
     number.trim().parse::<u32>().ok()?;
     let name = rest.split_ascii_whitespace().next().unwrap_or("");
-    Some(if name.starts_with('.') && !name.contains("[...]") {
-        name
-    } else {
-        ""
-    })
+    Some(if name.starts_with('.') && !name.contains("[...]") { name } else { "" })
 }

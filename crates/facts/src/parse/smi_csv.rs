@@ -36,13 +36,7 @@ pub fn parse(text: &str, command: Option<&str>) -> Parsed<SmiCsv> {
         }
         let mut gpu = NvmlGpu::default();
         for (column, value) in columns.iter().zip(line.split(',')) {
-            set(
-                column,
-                value.trim(),
-                number,
-                &mut gpu,
-                &mut parsed.value.driver,
-            );
+            set(column, value.trim(), number, &mut gpu, &mut parsed.value.driver);
         }
         if gpu != NvmlGpu::default() {
             parsed.value.gpus.push(At::new(number, gpu));
@@ -54,21 +48,12 @@ pub fn parse(text: &str, command: Option<&str>) -> Parsed<SmiCsv> {
 fn columns_of_command(command: &str) -> Option<Vec<String>> {
     let (_, rest) = command.split_once("--query-gpu=")?;
     let list = rest.split_whitespace().next()?;
-    Some(
-        list.trim_matches(['"', '\''])
-            .split(',')
-            .map(column_name)
-            .collect(),
-    )
+    Some(list.trim_matches(['"', '\'']).split(',').map(column_name).collect())
 }
 
 /// A column's name without its unit: `memory.total [MiB]`.
 fn column_name(text: &str) -> String {
-    text.split('[')
-        .next()
-        .unwrap_or(text)
-        .trim()
-        .to_ascii_lowercase()
+    text.split('[').next().unwrap_or(text).trim().to_ascii_lowercase()
 }
 
 fn is_heading(line: &str) -> bool {

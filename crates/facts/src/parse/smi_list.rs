@@ -35,8 +35,7 @@ pub fn parse(text: &str) -> Parsed<SmiList> {
                 gpu.value.mig = Some(true);
                 gpu.value.index
             });
-            list.mig_devices
-                .push(At::new(number, MigDevice { gpu, profile, uuid }));
+            list.mig_devices.push(At::new(number, MigDevice { gpu, profile, uuid }));
         }
     }
     Parsed::clean(list)

@@ -76,23 +76,18 @@ fn message(line: &str) -> Option<SmiMessage> {
     {
         return Some(SmiMessage::CommandMissing);
     }
-    line.starts_with("No devices were found")
-        .then_some(SmiMessage::NoDevices)
+    line.starts_with("No devices were found").then_some(SmiMessage::NoDevices)
 }
 
 fn code_of(text: &str) -> Option<i64> {
-    ERROR_TEXTS
-        .iter()
-        .find(|(words, _)| text.contains(words))
-        .map(|(_, code)| *code)
+    ERROR_TEXTS.iter().find(|(words, _)| text.contains(words)).map(|(_, code)| *code)
 }
 
 /// `GPU 0000:81:00.0: GPU is lost.  Reboot the system to recover this GPU`; from 545 on with the
 /// index before the address: `GPU0: 0000:81:00.0: Unknown Error`.
 fn device_message(rest: &str) -> SmiMessage {
     let address = rest.split([' ', '\t']).find_map(|word| {
-        word.contains(':')
-            .then(|| PciAddress::parse(word.trim_end_matches(':')))?
+        word.contains(':').then(|| PciAddress::parse(word.trim_end_matches(':')))?
     });
     SmiMessage::DeviceFailed(address, code_of(rest))
 }
@@ -116,20 +111,14 @@ mod tests {
             Some(SmiMessage::InitFailed(999))
         );
         assert_eq!(one("No devices were found"), Some(SmiMessage::NoDevices));
-        assert_eq!(
-            one("bash: nvidia-smi: command not found"),
-            Some(SmiMessage::CommandMissing)
-        );
+        assert_eq!(one("bash: nvidia-smi: command not found"), Some(SmiMessage::CommandMissing));
         assert_eq!(
             one("NVML library version: 565.57"),
             DriverVersion::parse("565.57").map(SmiMessage::LibraryVersion)
         );
         assert_eq!(
             one("Unable to determine the device handle for GPU 0000:81:00.0: GPU is lost.  Reboot"),
-            Some(SmiMessage::DeviceFailed(
-                PciAddress::parse("0000:81:00.0"),
-                Some(15)
-            ))
+            Some(SmiMessage::DeviceFailed(PciAddress::parse("0000:81:00.0"), Some(15)))
         );
         assert_eq!(one("nvidia-smi fine, 0 % utilisation"), None);
     }

@@ -46,10 +46,7 @@ pub fn parse(text: &str) -> Parsed<Vec<Matrix>> {
         let words: Vec<&str> = line.split_whitespace().collect();
         if let Some(heading) = heading(&words) {
             columns = heading;
-            parsed.value.push(Matrix {
-                kind: MatrixKind::Links,
-                cells: Vec::new(),
-            });
+            parsed.value.push(Matrix { kind: MatrixKind::Links, cells: Vec::new() });
             continue;
         }
         let Some((first, rest)) = words.split_first() else {
@@ -79,11 +76,8 @@ impl Matrix {
             if matches!(*word, "OK" | "CNS" | "GNS" | "TNS" | "DR" | "NS" | "U") {
                 self.kind = MatrixKind::PeerStatus;
             }
-            let cell = Cell {
-                row: row.to_owned(),
-                column: column.clone(),
-                word: (*word).to_owned(),
-            };
+            let cell =
+                Cell { row: row.to_owned(), column: column.clone(), word: (*word).to_owned() };
             self.cells.push(At::new(line, cell));
         }
     }
@@ -91,9 +85,7 @@ impl Matrix {
 
 /// The words of cells; `X` marks the diagonal and is left out.
 fn is_word(word: &str) -> bool {
-    let nvlink = word
-        .strip_prefix("NV")
-        .is_some_and(|links| links.parse::<u8>().is_ok());
+    let nvlink = word.strip_prefix("NV").is_some_and(|links| links.parse::<u8>().is_ok());
     nvlink
         || matches!(
             word,
@@ -122,24 +114,18 @@ fn heading(words: &[&str]) -> Option<Vec<String>> {
         .take_while(|word| is_device(word))
         .map(|word| (*word).to_owned())
         .collect();
-    let next_is_affinity = words
-        .get(devices.len())
-        .is_none_or(|word| matches!(*word, "CPU" | "NUMA" | "GPU"));
+    let next_is_affinity =
+        words.get(devices.len()).is_none_or(|word| matches!(*word, "CPU" | "NUMA" | "GPU"));
     (!devices.is_empty() && next_is_affinity).then_some(devices)
 }
 
 /// `GPU0`, `NIC0`, and before 515 the names of the NICs themselves.
 fn is_device(word: &str) -> bool {
-    ["GPU", "NIC", "mlx5_", "mlx4_", "bnxt_re"]
-        .iter()
-        .any(|stem| {
-            word.strip_prefix(stem).is_some_and(|rest| {
-                !rest.is_empty()
-                    && rest
-                        .bytes()
-                        .all(|byte| byte.is_ascii_digit() || byte == b'_')
-            })
+    ["GPU", "NIC", "mlx5_", "mlx4_", "bnxt_re"].iter().any(|stem| {
+        word.strip_prefix(stem).is_some_and(|rest| {
+            !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
         })
+    })
 }
 
 fn without_escapes(line: &str) -> String {
@@ -148,9 +134,7 @@ fn without_escapes(line: &str) -> String {
     while let Some((before, after)) = rest.split_once("\x1b[") {
         out.push_str(before);
         rest = after.trim_start_matches(|ch: char| ch.is_ascii_digit() || ch == ';');
-        rest = rest
-            .strip_prefix(|ch: char| ch.is_ascii_alphabetic())
-            .unwrap_or(rest);
+        rest = rest.strip_prefix(|ch: char| ch.is_ascii_alphabetic()).unwrap_or(rest);
     }
     out.push_str(rest);
     out

@@ -31,7 +31,7 @@ static PROMPT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// A prompt sign alone: `$ cmd`, `# cmd`, `% cmd`, `➜  ~ cmd`. Taken only before a known program.
 static BARE_PROMPT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\s*(?:[$#%]|[➜❯λ](?:\s+\S+)??)\s+(?P<cmd>\S.*)$").ok());
+    LazyLock::new(|| Regex::new(r"^\s*(?:[$#%]|[➜❯λ](?:\s+[~/]\S*)?(?:\s+git:\(\S*\))?)\s+(?P<cmd>[^\s~/]\S*.*)$").ok());
 
 /// A caption of a block: "Output of `nvidia-smi -L`:", "**dmesg**", "nvidia-smi:".
 static CAPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -124,17 +124,14 @@ impl Cutter {
         let Some(open) = &mut self.open_command else { return };
         // A person's command line is short; anything longer is a text that happened to hold one.
         let too_long = open.text.len() > 8192;
-        let ended = match &open.heredoc_end {
-            Some(end) => {
-                open.text.push('\n');
-                open.text.push_str(line);
-                line.trim() == end
-            }
-            None => {
-                open.text.push(' ');
-                open.text.push_str(line.trim().trim_start_matches("> ").trim_end_matches('\\'));
-                !line.ends_with('\\')
-            }
+        let ended = if let Some(end) = &open.heredoc_end {
+            open.text.push('\n');
+            open.text.push_str(line);
+            line.trim() == end
+        } else {
+            open.text.push(' ');
+            open.text.push_str(line.trim().trim_start_matches("> ").trim_end_matches('\\'));
+            !line.ends_with('\\')
         };
         if (ended || too_long)
             && let Some(open) = self.open_command.take()

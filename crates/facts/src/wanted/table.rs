@@ -28,6 +28,14 @@ const fn process(pattern: &'static str) -> Wanted {
     Wanted::new(Kind::File, Group::Process, Layer::Process, pattern)
 }
 
+const fn elf(layer: Layer, pattern: &'static str) -> Wanted {
+    Wanted::new(Kind::Elf, Group::Libraries, layer, pattern)
+}
+
+const fn library(pattern: &'static str) -> Wanted {
+    elf(Layer::Library, pattern)
+}
+
 const fn toolkit(pattern: &'static str) -> Wanted {
     Wanted::new(Kind::File, Group::Frameworks, Layer::Framework, pattern)
 }
@@ -165,6 +173,46 @@ pub static WANTED: &[Wanted] = &[
     // The dynamic loader.
     Wanted::new(File, Group::Libraries, Library, "/etc/ld.so.cache").limit_kib(4 << 10),
     Wanted::new(File, Group::Libraries, Library, "/etc/ld.so.preload").limit_kib(16),
+    // Driver libraries where distributions, containers, WSL and toolkits keep them. Where the
+    // loader really looks, its cache and the environment tell.
+    library("/usr/lib/x86_64-linux-gnu/libcuda.so.1"),
+    library("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"),
+    library("/usr/lib/aarch64-linux-gnu/libcuda.so.1"),
+    library("/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1"),
+    library("/usr/lib64/libcuda.so.1"),
+    library("/usr/lib64/libnvidia-ml.so.1"),
+    library("/usr/lib/libcuda.so.1"),
+    library("/usr/lib/libnvidia-ml.so.1"),
+    library("/usr/lib/wsl/lib/libcuda.so.1"),
+    library("/usr/lib/wsl/lib/libnvidia-ml.so.1"),
+    library("/usr/local/nvidia/lib64/libcuda.so.1"),
+    library("/usr/local/nvidia/lib64/libnvidia-ml.so.1"),
+    library("/run/opengl-driver/lib/libcuda.so.1"),
+    library("/run/opengl-driver/lib/libnvidia-ml.so.1"),
+    library("/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libcuda.so.1"),
+    library("/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"),
+    library("/usr/local/cuda/compat/libcuda.so.1"),
+    library("/usr/local/cuda-*/compat/libcuda.so.1"),
+    library("/usr/local/cuda/lib64/stubs/libcuda.so"),
+    library("/usr/local/cuda-*/lib64/stubs/libcuda.so"),
+    // The module for the running kernel, where packages, DKMS and the installer put it.
+    elf(Module, "/lib/modules/{release}/updates/dkms/nvidia.ko*"),
+    elf(Module, "/lib/modules/{release}/updates/nvidia.ko*"),
+    elf(Module, "/lib/modules/{release}/extra/nvidia.ko*"),
+    elf(Module, "/lib/modules/{release}/extra/nvidia/nvidia.ko*"),
+    elf(
+        Module,
+        "/lib/modules/{release}/extra/drivers/video/nvidia/nvidia.ko*",
+    ),
+    elf(Module, "/lib/modules/{release}/extramodules/nvidia.ko*"),
+    elf(Module, "/lib/modules/{release}/weak-updates/nvidia.ko*"),
+    elf(
+        Module,
+        "/lib/modules/{release}/kernel/drivers/video/nvidia.ko*",
+    ),
+    elf(Module, "/lib/modules/{release}/kernel/nvidia-*/nvidia.ko*"),
+    // Firmware for the loaded module.
+    elf(Firmware, "/lib/firmware/nvidia/{driver}/gsp*.bin*"),
     // Containers and policy.
     sandbox(File, "/proc/self/status"),
     sandbox(File, "/proc/self/cgroup"),

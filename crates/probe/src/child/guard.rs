@@ -15,6 +15,7 @@ const MISSING: &str = "guard-missing";
 /// probe: without privileges there is nothing to guard against.
 pub(crate) fn hold(report: &mut Report) {
     process::forbid_core_dumps();
+    process::restore_crash_signals();
     let read_only = isolate::may_administer()
         && tell(report, "/dev is read-only for this probe", isolate::make_dev_read_only());
     tell(

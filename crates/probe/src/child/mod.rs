@@ -26,7 +26,7 @@ pub fn main(arguments: &[OsString]) -> ! {
     if probe.touches_driver {
         guard::hold(&mut report);
     }
-    (probe.run)(&mut report, &options);
+    probe.run(&mut report, &options);
     report.finish();
     process::leave(0)
 }

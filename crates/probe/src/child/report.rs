@@ -24,20 +24,14 @@ pub(crate) struct Failure {
 
 /// Where a probe tells what it sees.
 pub(crate) struct Report {
-    out: Box<dyn Write>,
+    out: File,
 }
 
 impl Report {
     /// A report to the parent: takes over standard output, so that nothing else can write there.
     pub(crate) fn to_parent() -> Result<Report, Errno> {
         let out = pipe::take_standard_output()?;
-        Ok(Report { out: Box::new(File::from(out)) })
-    }
-
-    /// A report to anywhere.
-    #[cfg(test)]
-    pub(crate) fn to(out: impl Write + 'static) -> Report {
-        Report { out: Box::new(out) }
+        Ok(Report { out: File::from(out) })
     }
 
     /// Writes one record. A parent that is gone has no use for the rest, and its death ends this

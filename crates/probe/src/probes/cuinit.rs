@@ -13,6 +13,9 @@ use crate::sys::library::Answer;
 /// Most devices that are asked; CUDA itself lists at most 64.
 const DEVICES_LIMIT: i32 = 64;
 
+/// Longest map of this process's memory that is told; with a driver library it has about 10 KiB.
+const MAPS_LIMIT_BYTES: usize = 256 * 1024;
+
 /// Runs the stages until one fails.
 pub(super) fn run(report: &mut Report, options: &Options) {
     if let Some(reason) = nodes::would_load_module() {
@@ -26,7 +29,7 @@ pub(super) fn run(report: &mut Report, options: &Options) {
     }
     // A process can always read its own map: nothing else holds its memory's lock yet. It shows
     // also what was preloaded and may stand between the program and the driver.
-    Reader::new(Path::new("/")).file(report, "/proc/self/maps");
+    Reader::new(Path::new("/")).file(report, "/proc/self/maps", MAPS_LIMIT_BYTES);
     // The stages follow each other; each failure is recorded by the call itself.
     let _ = stages(report, &cuda, options);
 }

@@ -11,7 +11,8 @@ use facts::parse::modinfo::{self, ModInfo};
 use facts::parse::{elf_gsp, elf_library};
 use facts::Errno;
 
-use super::reader;
+use super::reader::{self, Reader};
+use crate::child::report::Report;
 use crate::sys::errno_of;
 
 /// Largest compressed file that is taken into memory.
@@ -36,12 +37,33 @@ fn ranged(file: &File) -> impl Fn(u64, usize) -> Option<Vec<u8>> + '_ {
     }
 }
 
-/// A driver library's summary. `real_path` is its path after following links.
-pub(super) fn library(place: &Path, real_path: &str) -> Result<String, Errno> {
+/// Tells what a binary file says of itself; which kind it is, its path says. A compressed one is
+/// left to the probe `module-files`, since unpacking 60 MB takes a second.
+pub(super) fn tell(report: &mut Report, reader: &Reader, path: &str) {
+    if !is_compressed(&reader.place(path)) {
+        tell_unpacked(report, reader, path);
+    }
+}
+
+/// The same, compressed or not.
+pub(super) fn tell_unpacked(report: &mut Report, reader: &Reader, path: &str) {
+    let place = reader.place(path);
+    let summary = match path.rsplit('/').next() {
+        Some(name) if name.contains(".ko") => module(&place),
+        Some(name) if name.starts_with("gsp") => firmware(&place),
+        _ => library(&place, &reader.real_path(path)),
+    };
+    match summary {
+        Ok(summary) => report.item(path, to_text(&summary).as_bytes(), false),
+        Err(errno) => report.failed_item(path, errno),
+    }
+}
+
+fn library(place: &Path, real_path: &str) -> Result<ElfSummary, Errno> {
     let file = reader::open(place)?;
     let library = elf_library::read(&ranged(&file), real_path);
     let real_path = Some(real_path.to_owned());
-    Ok(to_text(&ElfSummary::Library { library, real_path }))
+    Ok(ElfSummary::Library { library, real_path })
 }
 
 /// True for a file that has to be decompressed before it tells anything.
@@ -50,24 +72,20 @@ pub(super) fn is_compressed(place: &Path) -> bool {
     ranged(&file)(0, 6).is_some_and(|start| decompress::detect(&start).is_some())
 }
 
-/// The summary of a GSP firmware file.
-pub(super) fn firmware(place: &Path) -> Result<String, Errno> {
+fn firmware(place: &Path) -> Result<ElfSummary, Errno> {
     let file = reader::open(place)?;
-    let gsp = match unpacked(&file)? {
+    Ok(ElfSummary::Gsp(match unpacked(&file)? {
         Some(bytes) => elf_gsp::read(&facts::parse::elf::reader_of(&bytes)),
         None => elf_gsp::read(&ranged(&file)),
-    };
-    Ok(to_text(&ElfSummary::Gsp(gsp)))
+    }))
 }
 
-/// The summary of a kernel module file.
-pub(super) fn module(place: &Path) -> Result<String, Errno> {
+fn module(place: &Path) -> Result<ElfSummary, Errno> {
     let file = reader::open(place)?;
-    let info = match unpacked(&file)? {
+    Ok(ElfSummary::Module(match unpacked(&file)? {
         Some(bytes) => modinfo::read(&bytes),
         None => module_info(&file),
-    };
-    Ok(to_text(&ElfSummary::Module(info)))
+    }))
 }
 
 /// Reads the one section that tells, out of a module that may have 100 MB of debug sections.

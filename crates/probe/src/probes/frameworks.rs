@@ -1,4 +1,4 @@
-//! Frameworks and toolkits, from the files that installing them leaves. Nothing is imported: an
+//! Frameworks, from the files that installing them leaves. Nothing is imported: an
 //! import would initialize CUDA and take seconds.
 
 use super::Options;
@@ -43,10 +43,10 @@ const PACKAGES_LIMIT: usize = 300;
 /// The description that follows a package's metadata is long and tells nothing.
 const METADATA_LIMIT_BYTES: usize = 64 * 1024;
 
-/// Tells both.
+/// Tells them.
 pub(super) fn run(report: &mut Report, options: &Options) {
     let reader = Reader::new(&options.root);
-    toolkits(report, &reader);
+    compiler(report, &reader);
     let mut left = PACKAGES_LIMIT;
     for site in site_folders(&reader) {
         report.note("python-site", site.as_str());
@@ -63,7 +63,7 @@ fn packages(report: &mut Report, reader: &Reader, site: &str, left: &mut usize) 
         *left -= 1;
         metadata(report, reader, &format!("{site}/{name}/METADATA"));
         if package == "torch" {
-            reader.file(report, &format!("{site}/torch/version.py"));
+            reader.file(report, &format!("{site}/torch/version.py"), METADATA_LIMIT_BYTES);
         }
     }
 }
@@ -81,7 +81,7 @@ fn matters(package: &str) -> bool {
 /// Reports name, version and needs; the rest of the file is prose.
 fn metadata(report: &mut Report, reader: &Reader, path: &str) {
     let Some(text) = reader.text(path) else {
-        reader.file_within(report, path, METADATA_LIMIT_BYTES);
+        reader.file(report, path, METADATA_LIMIT_BYTES);
         return;
     };
     let head = text.lines().take_while(|line| !line.trim().is_empty());
@@ -98,17 +98,8 @@ fn metadata(report: &mut Report, reader: &Reader, path: &str) {
     report.item(path, kept.as_bytes(), false);
 }
 
-/// Toolkits by their version files, and which compiler is first on PATH.
-fn toolkits(report: &mut Report, reader: &Reader) {
-    reader.link(report, "/usr/local/cuda");
-    for folder in reader.matches("/usr/local/cuda*") {
-        for name in ["version.json", "version.txt"] {
-            let path = format!("{folder}/{name}");
-            if reader.metadata(&path).is_some() {
-                reader.file(report, &path);
-            }
-        }
-    }
+/// Which compiler is first on PATH; the version files of toolkits are rows of the group.
+fn compiler(report: &mut Report, reader: &Reader) {
     let path = std::env::var_os("PATH").filter(|_| reader.is_live()).unwrap_or_default();
     let compiler = std::env::split_paths(&path)
         .map(|folder| folder.join("nvcc"))

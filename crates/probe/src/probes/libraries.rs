@@ -6,10 +6,11 @@ use std::os::unix::fs::MetadataExt;
 
 use facts::parse::elf_library::soname_of_path;
 use facts::version::DriverVersion;
+use facts::wanted::{Group, Kind};
 
 use super::Options;
 use super::elf_file;
-use super::library_search::{self, Search};
+use super::library_search::Search;
 use super::reader::Reader;
 use crate::child::report::{Failure, Report};
 use crate::sys::{cuda, nvml};
@@ -50,8 +51,7 @@ fn libraries(report: &mut Report, reader: &Reader) {
     let library_path = std::env::var_os("LD_LIBRARY_PATH").filter(|_| reader.is_live());
     let library_path = library_path.map(|path| path.to_string_lossy().into_owned());
     let search = Search::new(reader, library_path);
-    reader.file(report, library_search::CACHE);
-    let mut described = Described::default();
+    let mut described = Described::by_rows(reader);
     for name in [cuda::LIBRARY, nvml::LIBRARY] {
         let find = || {
             let none = Failure { code: i64::from(libc::ENOENT), text: None };
@@ -81,37 +81,35 @@ struct Described {
 }
 
 impl Described {
+    /// Takes what the rows of the group have told.
+    fn by_rows(reader: &Reader) -> Described {
+        let rows = Group::Libraries.rows().filter(|row| row.kind == Kind::Elf);
+        let mut described = Described::default();
+        for path in rows.flat_map(|row| reader.matches(row.pattern)) {
+            if let Some(metadata) = reader.metadata(&path) {
+                described.files.insert((metadata.dev(), metadata.ino()));
+                described.paths.insert(path);
+            }
+        }
+        described
+    }
+
     fn library(&mut self, report: &mut Report, reader: &Reader, path: &str, always: bool) {
         let known = reader.metadata(path).map(|metadata| (metadata.dev(), metadata.ino()));
         let new_file = known.is_none_or(|file| self.files.insert(file));
-        if !(new_file || always) || self.paths.len() >= LIBRARIES_LIMIT {
-            return;
-        }
-        if !self.paths.insert(path.to_owned()) {
-            return;
-        }
-        let place = reader.place(path);
-        match elf_file::library(&place, &real_path(reader, path)) {
-            Ok(summary) => report.item(path, summary.as_bytes(), false),
-            Err(errno) => report.failed_item(path, errno),
+        let worth_telling = (new_file || always) && self.paths.len() < LIBRARIES_LIMIT;
+        if worth_telling && self.paths.insert(path.to_owned()) {
+            elf_file::tell(report, reader, path);
         }
     }
-}
-
-/// A path after following links, as the observed machine names it.
-fn real_path(reader: &Reader, path: &str) -> String {
-    let place = reader.place(path);
-    let real = if reader.is_live() { std::fs::canonicalize(&place).unwrap_or(place) } else { place };
-    reader.name_of(&real).unwrap_or_else(|| path.to_owned())
 }
 
 /// GSP firmware: the folders of the loaded module's version, wherever the kernel would look, and
 /// those of other versions that lie there.
 fn firmware(report: &mut Report, reader: &Reader) {
     let version = reader.text("/sys/module/nvidia/version").map(|text| text.trim().to_owned());
-    let custom = "/sys/module/firmware_class/parameters/path";
-    reader.file(report, custom);
-    let custom = reader.text(custom).map(|path| path.trim().to_owned()).unwrap_or_default();
+    let custom = reader.text("/sys/module/firmware_class/parameters/path");
+    let custom = custom.map(|path| path.trim().to_owned()).unwrap_or_default();
     let mut bases = vec!["/lib/firmware".to_owned(), "/lib/firmware/updates".to_owned()];
     if custom.starts_with('/') {
         bases.insert(0, custom);
@@ -135,15 +133,8 @@ fn firmware(report: &mut Report, reader: &Reader) {
 
 fn firmware_folder(report: &mut Report, reader: &Reader, folder: &str) {
     for name in reader.listing(report, folder) {
-        let path = format!("{folder}/{name}");
-        let place = reader.place(&path);
-        // Decompressing 60 MB takes a second; the probe `module_files` does that beside the others.
-        if !name.starts_with("gsp") || elf_file::is_compressed(&place) {
-            continue;
-        }
-        match elf_file::firmware(&place) {
-            Ok(summary) => report.item(&path, summary.as_bytes(), false),
-            Err(errno) => report.failed_item(&path, errno),
+        if name.starts_with("gsp") {
+            elf_file::tell(report, reader, &format!("{folder}/{name}"));
         }
     }
 }

@@ -10,7 +10,7 @@ use facts::parse::ld_cache::{self, CacheAbi, CacheEntry};
 use super::reader::{self, Reader};
 
 /// The loader's cache.
-pub(super) const CACHE: &str = "/etc/ld.so.cache";
+const CACHE: &str = "/etc/ld.so.cache";
 /// Largest cache that is read; a full desktop's has half a MiB.
 const CACHE_LIMIT_BYTES: u64 = 16 << 20;
 

@@ -12,16 +12,17 @@ mod module;
 mod module_files;
 mod nodes;
 mod nvml;
-mod passive;
-mod pci;
-mod proc_driver;
 mod process;
 mod pythons;
 mod reader;
 mod sandbox;
+mod wanted;
 
 use std::path::PathBuf;
 
+use facts::wanted::Group;
+
+use self::reader::Reader;
 use crate::child::report::Report;
 
 /// One probe.
@@ -30,25 +31,53 @@ pub(crate) struct Probe {
     pub(crate) name: &'static str,
     /// True when it opens nodes of the driver or loads its libraries, so that it runs under guard.
     pub(crate) touches_driver: bool,
-    /// What it does.
-    pub(crate) run: fn(&mut Report, &Options),
+    /// The rows of the table of what is collected that it reads, before anything else.
+    rows: Option<Group>,
+    /// What else it does.
+    rest: Option<fn(&mut Report, &Options)>,
+}
+
+impl Probe {
+    /// A probe that reads the rows of a group and may do more.
+    const fn of_rows(
+        name: &'static str,
+        group: Group,
+        rest: Option<fn(&mut Report, &Options)>,
+    ) -> Probe {
+        Probe { name, touches_driver: false, rows: Some(group), rest }
+    }
+
+    /// A probe that asks the driver.
+    const fn of_driver(name: &'static str, ask: fn(&mut Report, &Options)) -> Probe {
+        Probe { name, touches_driver: true, rows: None, rest: Some(ask) }
+    }
+
+    /// Runs it.
+    pub(crate) fn run(&self, report: &mut Report, options: &Options) {
+        if let Some(group) = self.rows {
+            wanted::read(report, &Reader::new(&options.root), group);
+        }
+        if let Some(rest) = self.rest {
+            rest(report, options);
+        }
+    }
 }
 
 /// All probes.
 const PROBES: [Probe; 13] = [
-    Probe { name: "passive", touches_driver: false, run: passive::run },
-    Probe { name: "proc_driver", touches_driver: false, run: proc_driver::run },
-    Probe { name: "pci", touches_driver: false, run: pci::run },
-    Probe { name: "kernel_log", touches_driver: false, run: kernel_log::run },
-    Probe { name: "libraries", touches_driver: false, run: libraries::run },
-    Probe { name: "module_files", touches_driver: false, run: module_files::run },
-    Probe { name: "sandbox", touches_driver: false, run: sandbox::run },
-    Probe { name: "process", touches_driver: false, run: process::run },
-    Probe { name: "frameworks", touches_driver: false, run: frameworks::run },
-    Probe { name: "nodes", touches_driver: true, run: nodes::run },
-    Probe { name: "module", touches_driver: true, run: module::run },
-    Probe { name: "nvml", touches_driver: true, run: nvml::run },
-    Probe { name: "cuinit", touches_driver: true, run: cuinit::run },
+    Probe::of_rows("passive", Group::Passive, None),
+    Probe::of_rows("proc-driver", Group::ProcDriver, None),
+    Probe::of_rows("pci", Group::Pci, None),
+    Probe::of_rows("kernel-log", Group::KernelLog, None),
+    Probe::of_rows("libraries", Group::Libraries, Some(libraries::run)),
+    Probe::of_rows("sandbox", Group::Sandbox, Some(sandbox::run)),
+    Probe::of_rows("process", Group::Process, Some(process::run)),
+    Probe::of_rows("frameworks", Group::Frameworks, Some(frameworks::run)),
+    Probe { name: "module-files", touches_driver: false, rows: None, rest: Some(module_files::run) },
+    Probe::of_driver("nodes", nodes::run),
+    Probe::of_driver("module", module::run),
+    Probe::of_driver("nvml", nvml::run),
+    Probe::of_driver("cuinit", cuinit::run),
 ];
 
 /// The probe of that name.
@@ -91,6 +120,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), PROBES.len());
+        assert!(Group::ALL.iter().all(|group| by_name(group.name()).is_some()));
         let options = Options::parse(&["--root", "/mnt/x", "--context"]).unwrap();
         assert_eq!((options.root, options.context), (PathBuf::from("/mnt/x"), true));
         assert_eq!(Options::parse(&["--root"]), None);

@@ -18,8 +18,6 @@ const FOLDERS: [&str; 9] = [
     "kernel/drivers/video/nvidia",
     "kernel/nvidia-*",
 ];
-/// Longest modules.dep that is read; a distribution's has a MiB.
-const DEPENDENCIES_LIMIT: usize = 4 << 20;
 /// Most module files that are described.
 const MODULES_LIMIT: usize = 24;
 
@@ -29,7 +27,7 @@ pub(super) fn run(report: &mut Report, options: &Options) {
     let running = reader.text("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned());
     let loaded = reader.metadata("/sys/module/nvidia").is_some();
     let mut left = MODULES_LIMIT;
-    for release in reader.listing(report, "/lib/modules") {
+    for release in reader.names("/lib/modules") {
         let folder = format!("/lib/modules/{release}");
         let is_running = running.as_deref() == Some(release.as_str());
         for path in module_paths(&reader, &folder) {
@@ -42,16 +40,10 @@ pub(super) fn run(report: &mut Report, options: &Options) {
             let worthwhile = is_running && !loaded;
             describe(report, &reader, &path, worthwhile);
         }
-        if is_running {
-            reader.file_within(report, &format!("{folder}/modules.dep"), DEPENDENCIES_LIMIT);
-        }
     }
     for path in reader.matches("/lib/firmware/nvidia/*/gsp*") {
-        let place = reader.place(&path);
-        if elf_file::is_compressed(&place)
-            && let Ok(summary) = elf_file::firmware(&place)
-        {
-            report.item(&path, summary.as_bytes(), false);
+        if elf_file::is_compressed(&reader.place(&path)) {
+            elf_file::tell_unpacked(report, &reader, &path);
         }
     }
 }
@@ -69,13 +61,9 @@ fn module_paths(reader: &Reader, folder: &str) -> Vec<String> {
 }
 
 fn describe(report: &mut Report, reader: &Reader, path: &str, unpack: bool) {
-    let place = reader.place(path);
-    if elf_file::is_compressed(&place) && !unpack {
+    if unpack || !elf_file::is_compressed(&reader.place(path)) {
+        elf_file::tell_unpacked(report, reader, path);
+    } else {
         report.note("module-file", path);
-        return;
-    }
-    match elf_file::module(&place) {
-        Ok(summary) => report.item(path, summary.as_bytes(), false),
-        Err(errno) => report.failed_item(path, errno),
     }
 }

@@ -44,10 +44,8 @@ const NAMES: [&str; 8] = [
 /// Longest value that is told, in bytes.
 const VALUE_LIMIT: usize = 4096;
 
-/// Tells both, and the size of /dev/shm.
-pub(super) fn run(report: &mut Report, options: &Options) {
-    report.item("/proc/self/environ", &environment(), false);
-    Reader::new(&options.root).file(report, "/proc/self/limits");
+/// Tells the size of /dev/shm and who this is, beside the rows of the group.
+pub(super) fn run(report: &mut Report, _: &Options) {
     match host::file_system(Path::new("/dev/shm")) {
         Ok(shm) => {
             report.note("shm-bytes", shm.size_bytes.to_string());
@@ -58,8 +56,12 @@ pub(super) fn run(report: &mut Report, options: &Options) {
     report.note("euid", process::effective_user().to_string());
 }
 
-/// The variables that are told, in the form of /proc/self/environ.
-fn environment() -> Vec<u8> {
+/// Tells the variables that matter, in the form of the kernel's file. This process's own are those
+/// that it was started with; nothing has changed them.
+pub(super) fn environment(report: &mut Report, reader: &Reader, path: &str) {
+    if !reader.is_live() {
+        return;
+    }
     let mut text = Vec::new();
     for (name, value) in std::env::vars_os() {
         if !name.to_str().is_some_and(is_told) {
@@ -71,7 +73,7 @@ fn environment() -> Vec<u8> {
         text.extend_from_slice(value.get(..VALUE_LIMIT).unwrap_or(value));
         text.push(0);
     }
-    text
+    report.item(path, &text, false);
 }
 
 /// Names that could hold a secret are not told, whatever they begin with.

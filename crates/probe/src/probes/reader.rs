@@ -16,8 +16,8 @@ use facts::parse::ls_long::live_line;
 use crate::child::report::Report;
 use crate::sys::errno_of;
 
-/// Longest file that is read whole; what is longer is cut and marked as a part.
-const FILE_LIMIT_BYTES: usize = 1 << 20;
+/// Longest file that is read for deciding what else to read.
+const TEXT_LIMIT_BYTES: usize = 1 << 20;
 /// Most names that are taken from one folder.
 const NAMES_LIMIT: usize = 20_000;
 /// Most paths that one pattern gives.
@@ -90,15 +90,18 @@ impl Reader {
         place
     }
 
-    /// The name that a place here has on the observed machine.
-    pub(super) fn name_of(&self, place: &Path) -> Option<String> {
-        let below = place.strip_prefix(&self.root).ok()?;
-        Some(format!("/{}", below.to_string_lossy()))
+    /// A path after following links, as the observed machine names it.
+    pub(super) fn real_path(&self, path: &str) -> String {
+        let place = self.place(path);
+        let real =
+            if self.is_live() { std::fs::canonicalize(&place).unwrap_or(place) } else { place };
+        let below = real.strip_prefix(&self.root).map(Path::to_string_lossy);
+        below.map_or_else(|_| path.to_owned(), |below| format!("/{below}"))
     }
 
     /// The text of a short file, for deciding what else to read; nothing is reported.
     pub(super) fn text(&self, path: &str) -> Option<String> {
-        let (bytes, _) = read(&self.place(path), FILE_LIMIT_BYTES).ok()?;
+        let (bytes, _) = read(&self.place(path), TEXT_LIMIT_BYTES).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -107,13 +110,8 @@ impl Reader {
         std::fs::metadata(self.place(path)).ok()
     }
 
-    /// Reports a file, or why it cannot be read.
-    pub(super) fn file(&self, report: &mut Report, path: &str) {
-        self.file_within(report, path, FILE_LIMIT_BYTES);
-    }
-
-    /// Reports a file, or its beginning.
-    pub(super) fn file_within(&self, report: &mut Report, path: &str, limit: usize) {
+    /// Reports a file, up to the limit, or why it cannot be read.
+    pub(super) fn file(&self, report: &mut Report, path: &str, limit: usize) {
         match read(&self.place(path), limit) {
             Ok((bytes, partial)) => report.item(path, &bytes, partial),
             Err(errno) => report.failed_item(path, errno),
@@ -122,9 +120,9 @@ impl Reader {
 
     /// Reports a file whose reading can hang: announced before, timed, and so known by name when it
     /// does not come back.
-    pub(super) fn risky_file(&self, report: &mut Report, path: &str) {
+    pub(super) fn risky_file(&self, report: &mut Report, path: &str, limit: usize) {
         let place = self.place(path);
-        let read = || read(&place, FILE_LIMIT_BYTES);
+        let read = || read(&place, limit);
         match report.system_call("read", Some(path), read) {
             Ok((bytes, partial)) => report.item(path, &bytes, partial),
             Err(errno) => report.failed_item(path, errno),
@@ -166,7 +164,7 @@ impl Reader {
         names(&self.place(path)).unwrap_or_default()
     }
 
-    /// Reports a device node by its numbers, mode and owner. Folders are passed over.
+    /// Reports a device node by its numbers, mode and owner. A link is followed, as an open does.
     pub(super) fn node(&self, report: &mut Report, path: &str) {
         let metadata = match std::fs::metadata(self.place(path)) {
             Ok(metadata) => metadata,
@@ -175,9 +173,6 @@ impl Reader {
                 return;
             }
         };
-        if metadata.is_dir() {
-            return;
-        }
         let kind = if metadata.file_type().is_char_device() {
             let number = metadata.rdev();
             NodeKind::Char { major: libc::major(number), minor: libc::minor(number) }

@@ -1,4 +1,4 @@
-//! Policy around this process: what /proc says of it, and micro-probes, small calls that the
+//! Policy around this process: beside what /proc says of it, micro-probes, small calls that the
 //! driver libraries make and that policies refuse more often than one would think.
 //!
 //! A Landlock rule set, for one, shows nowhere in /proc, but forbids the write of a thread's name
@@ -11,41 +11,11 @@ use std::os::fd::AsFd;
 use facts::Errno;
 
 use super::Options;
-use super::reader::Reader;
 use crate::child::report::Report;
 use crate::sys::{errno_of, micro};
 
-/// Files about this process. They are read before anything is changed, in a child that gave up
-/// nothing, so they say what any program started from here would meet.
-const FILES: [&str; 9] = [
-    "/proc/self/status",
-    "/proc/self/cgroup",
-    "/proc/self/mountinfo",
-    "/proc/self/uid_map",
-    "/proc/self/gid_map",
-    "/proc/1/cgroup",
-    "/proc/self/attr/current",
-    "/proc/sys/kernel/yama/ptrace_scope",
-    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-];
-/// Links about this process and its container.
-const LINKS: [&str; 5] = [
-    "/proc/self/ns/user",
-    "/proc/self/ns/pid",
-    "/proc/self/ns/mnt",
-    "/proc/self/ns/cgroup",
-    "/proc/self/ns/ipc",
-];
-
-/// Reads the files, then makes the small calls.
-pub(super) fn run(report: &mut Report, options: &Options) {
-    let reader = Reader::new(&options.root);
-    for path in FILES {
-        reader.file(report, path);
-    }
-    for path in LINKS {
-        reader.link(report, path);
-    }
+/// Makes the small calls, beside reading the rows of the group.
+pub(super) fn run(report: &mut Report, _: &Options) {
     let _ = report.system_call("comm", None, write_own_name);
     let _ = report.system_call("memfd_create", None, micro::memory_file);
     let _ = report.system_call("mincore", None, micro::mincore);

@@ -44,9 +44,9 @@ fn ioctl(request: u64, node: Option<String>) -> String {
     let number = u32::try_from(request & u64::from(u32::MAX)).unwrap_or(0);
     let path = node.as_deref().unwrap_or("");
     let name = if path.starts_with("/dev/nvidia-uvm") {
-        nvabi::uvm::by_request(number).map(|row| row.name.to_string())
+        nvabi::uvm::by_request(number).map(|row| row.name.to_owned())
     } else if path.starts_with("/dev/nvidia") {
-        nvabi::ioctl::decode_request(number).map(|row| row.name.to_string())
+        nvabi::ioctl::decode_request(number).map(|row| row.name.to_owned())
     } else {
         None
     };
@@ -70,7 +70,12 @@ fn takes_descriptor(name: &str) -> bool {
 /// The names of the calls in which probes were seen to be stuck; others keep their number.
 fn call_name(number: i64) -> Option<&'static str> {
     #[cfg(target_arch = "x86_64")]
-    const OLD: &[(i64, &str)] = &[(libc::SYS_open, "open"), (libc::SYS_poll, "poll")];
+    const OLD: &[(i64, &str)] = &[
+        (libc::SYS_open, "open"),
+        (libc::SYS_poll, "poll"),
+        (libc::SYS_pause, "pause"),
+        (libc::SYS_select, "select"),
+    ];
     #[cfg(not(target_arch = "x86_64"))]
     const OLD: &[(i64, &str)] = &[];
     const CALLS: &[(i64, &str)] = &[

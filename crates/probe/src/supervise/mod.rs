@@ -31,8 +31,6 @@ pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) const GRACE: Duration = Duration::from_millis(100);
 /// Time after SIGKILL before a child counts as unkillable.
 pub(crate) const KILL_WAIT: Duration = Duration::from_millis(300);
-/// Time after a child's deadline within which the supervisor is done with it.
-pub(crate) const AFTERMATH: Duration = GRACE.saturating_add(KILL_WAIT);
 
 /// How often a child without a pidfd is looked at.
 const BLIND_INTERVAL: Duration = Duration::from_millis(5);

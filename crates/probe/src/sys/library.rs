@@ -28,7 +28,11 @@ impl Library {
         // SAFETY: runs the library's constructors, as every CUDA program does; this process is a
         // child made for that and holds nothing that they could harm.
         let handle = unsafe { Handle::open(Some(OsStr::new(name)), RTLD_NOW | RTLD_LOCAL) };
-        handle.map(|handle| Library(ManuallyDrop::new(handle))).map_err(|error| error.to_string())
+        handle.map(|handle| Library(ManuallyDrop::new(handle))).map_err(|error| {
+            // The loader's text is the source of the error; the error itself only says "failed".
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            source.unwrap_or_else(|| error.to_string())
+        })
     }
 
     /// A function of the library.

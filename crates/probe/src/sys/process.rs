@@ -93,6 +93,15 @@ pub(crate) fn clock_ticks_per_second() -> f64 {
     u32::try_from(ticks).map_or(100.0, f64::from)
 }
 
+/// Lets a crash be a crash. The Rust runtime handles SIGSEGV and SIGBUS to tell of stack overflows,
+/// and lets one that was sent, rather than caused by a memory access, pass without effect.
+pub(crate) fn restore_crash_signals() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: the default action takes no handler, and nothing else relies on the runtime's.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// Keeps a crash of this process from writing a core file. A soft limit of 1 also stops dumps to
 /// a pipe, for which 0 does not count (core(5)).
 pub(crate) fn forbid_core_dumps() {

@@ -76,13 +76,33 @@ fn cuda_init(facts: &Facts, found: &mut Vec<Symptom>) {
                 let summary = format!("{} answers {}", trial.what, named_cuda_code(number));
                 push(found, SymptomId::CudaInitFails, Some(number), summary, &trial.origin);
             }
+            TrialResult::Failed if early => {
+                let summary = format!("{} does not start", trial.what);
+                push(found, SymptomId::CudaInitFails, None, summary, &trial.origin);
+            }
             TrialResult::Code(0) if trial.seconds.is_some_and(|s| s > SLOW_INIT_SECONDS) => {
                 let seconds = trial.seconds.unwrap_or_default();
                 let summary = format!("{} took {seconds:.1} s", trial.what);
                 push(found, SymptomId::CudaInitSlow, None, summary, &trial.origin);
             }
-            TrialResult::Code(_) | TrialResult::Hung { .. } | TrialResult::WrongResult => {}
+            TrialResult::Code(_)
+            | TrialResult::Failed
+            | TrialResult::Hung { .. }
+            | TrialResult::WrongResult => {}
         }
+    }
+    only_under_a_condition(facts, found);
+}
+
+/// "It works with X", and nothing is said of it without: it does not work without.
+fn only_under_a_condition(facts: &Facts, found: &mut Vec<Symptom>) {
+    if facts.cuda.plain().next().is_some() {
+        return;
+    }
+    let cured = facts.cuda.trials.iter().find(|trial| trial.ok() && trial.under.is_some());
+    if let Some(trial) = cured {
+        let summary = "CUDA works only under a condition".to_owned();
+        push(found, SymptomId::CudaInitFails, None, summary, &trial.origin);
     }
 }
 
@@ -149,30 +169,41 @@ fn nvml(facts: &Facts, found: &mut Vec<Symptom>) {
 }
 
 fn driver_absent(facts: &Facts, found: &mut Vec<Symptom>) {
-    if readings::nvml_works(facts).is_some() || readings::cuda_works(facts).is_some() {
+    if readings::cuda_works(facts).is_some() {
         return;
     }
-    let asked_for = facts.pci.gpus().next().is_some()
-        || facts.library.cuda.is_seen()
-        || facts.library.nvml.is_seen()
-        || !facts.cuda.trials.is_empty();
-    if let Some(origin) = facts.module.nvrm.absent().filter(|_| asked_for) {
-        let summary = "no nvidia kernel module is running here".to_owned();
-        push(found, SymptomId::DriverAbsent, None, summary, origin);
+    let wanted = wants_a_driver(facts);
+    let nvml_works = readings::nvml_works(facts).is_some();
+    let mut absent = |summary: &str, origin: &Origin| {
+        push(found, SymptomId::DriverAbsent, None, summary.to_owned(), origin);
+    };
+    if let Some(origin) = facts.module.nvrm.absent().filter(|_| wanted && !nvml_works) {
+        absent("no nvidia kernel module is running here", origin);
     } else if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_DRIVER_NOT_LOADED) {
-        let summary = "the tools cannot talk to a driver".to_owned();
-        push(found, SymptomId::DriverAbsent, None, summary, &origin);
-    } else if let Some(origin) = facts.library.smi.absent() {
-        let summary = "nvidia-smi is not installed here".to_owned();
-        push(found, SymptomId::DriverAbsent, None, summary, origin);
-    } else if let Some(origin) = facts.library.cuda.absent().filter(|_| asked_for || has_driver(facts)) {
-        let summary = "there is no libcuda.so.1 here".to_owned();
-        push(found, SymptomId::DriverAbsent, None, summary, origin);
+        absent("the tools cannot talk to a driver", &origin);
+    } else if let Some(error) = load_error(facts).filter(|_| wanted || !facts.live) {
+        absent(&format!("the loader says: {}", error.value), &error.origin);
+    } else if let Some(origin) = facts.library.cuda.absent().filter(|_| wanted) {
+        absent("there is no libcuda.so.1 here", origin);
+    } else if let Some(origin) = facts.library.smi.absent().filter(|_| !nvml_works) {
+        absent("nvidia-smi is not installed here", origin);
     }
 }
 
-fn has_driver(facts: &Facts) -> bool {
-    facts.module.nvrm.is_seen() || facts.node.gpu_nodes().any(|(_, node)| node.is_seen())
+/// Something here has or wants a GPU.
+fn wants_a_driver(facts: &Facts) -> bool {
+    facts.pci.gpus().next().is_some()
+        || facts.library.cuda.is_seen()
+        || facts.library.nvml.is_seen()
+        || !facts.cuda.trials.is_empty()
+        || facts.module.nvrm.is_seen()
+        || facts.sandbox.gpu_requested.value() == Some(&true)
+        || facts.node.gpu_nodes().any(|(_, node)| node.is_seen())
+}
+
+fn load_error(facts: &Facts) -> Option<&facts::Seen<String>> {
+    let library = &facts.library;
+    library.cuda_load_error.as_seen().or_else(|| library.nvml_load_error.as_seen())
 }
 
 fn gpus(facts: &Facts, found: &mut Vec<Symptom>) {

@@ -14,17 +14,19 @@ use crate::terminal::remedy;
 pub fn cause(out: &mut impl Write, cause: &Cause, options: Options) -> io::Result<()> {
     let mut screen = Screen::new(out, options);
     screen.title("", cause.claim, &format!("[{}]", cause.id))?;
-    screen.gap()?;
+    screen.gap();
     screen.paragraph(0, &Span::plain(cause.explanation))?;
     let symptoms: Vec<&str> = cause.explains.iter().map(|symptom| symptom.name()).collect();
-    screen.gap()?;
-    screen.grid(0, &[vec![Span::new("explains", Role::Strong), Span::plain(symptoms.join(", "))]])?;
+    screen.gap();
+    screen
+        .grid(0, &[vec![Span::new("explains", Role::Strong), Span::plain(symptoms.join(", "))]])?;
     if !cause.specializes.is_empty() {
         let text = cause.specializes.join(", ");
-        screen.grid(0, &[vec![Span::new("more specific than", Role::Strong), Span::plain(text)]])?;
+        screen
+            .grid(0, &[vec![Span::new("more specific than", Role::Strong), Span::plain(text)]])?;
     }
     if !cause.look_alikes.is_empty() {
-        screen.gap()?;
+        screen.gap();
         screen.line(&[Span::new("Easily mistaken for it", Role::Strong)])?;
         let rows: Vec<Vec<Span>> = cause
             .look_alikes
@@ -33,10 +35,10 @@ pub fn cause(out: &mut impl Write, cause: &Cause, options: Options) -> io::Resul
             .collect();
         screen.labelled(2, &rows)?;
     }
-    screen.gap()?;
+    screen.gap();
     remedy::write(&mut screen, &(cause.remedy)(&Facts::default()), None)?;
     if !cause.references.is_empty() {
-        screen.gap()?;
+        screen.gap();
         screen.line(&[Span::new("References", Role::Strong)])?;
         for reference in cause.references {
             screen.line(&[Span::plain("  "), Span::plain(reference)])?;

@@ -4,8 +4,8 @@ use reason::diagnose::{Finding, RuledOut, UnknownCause};
 use reason::need::Need;
 use reason::next_step::NextStep;
 
-use super::schema;
 use super::parts;
+use super::schema;
 use crate::{Report, VERSION, view};
 
 /// The mirror of a report.

@@ -92,11 +92,12 @@ fn trial_text(trial: &Trial) -> String {
             format!("{} ended by signal {signal}", trial.what)
         }
         TrialResult::Crashed(None) => format!("{} crashed", trial.what),
+        TrialResult::Failed => format!("{} does not start", trial.what),
         TrialResult::WrongResult => format!("{} gave wrong data", trial.what),
     };
-    let fresh = trial.fresh_process.map(|fresh| {
-        if fresh { "in a fresh process" } else { "in a forked process" }.to_owned()
-    });
+    let fresh = trial
+        .fresh_process
+        .map(|fresh| if fresh { "in a fresh process" } else { "in a forked process" }.to_owned());
     known_parts(&[
         ("", Some(result)),
         ("", trial.seconds.map(|seconds| format!("{seconds:.2} s"))),

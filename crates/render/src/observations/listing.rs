@@ -40,6 +40,14 @@ impl Listing {
         });
     }
 
+    /// Enters a list by what came of the look for it, where that was not entries: those are
+    /// entered one by one.
+    pub(super) fn whole_list<T>(&mut self, layer: Layer, name: &str, reading: &Observed<Vec<T>>) {
+        if reading.value().is_none_or(Vec::is_empty) {
+            self.observed(layer, name, reading, |_| "none".to_owned());
+        }
+    }
+
     /// Enters a reading whose value prints itself.
     pub(super) fn shown<T: Display>(&mut self, layer: Layer, name: &str, reading: &Observed<T>) {
         self.observed(layer, name, reading, ToString::to_string);

@@ -9,8 +9,7 @@ use facts::model::{Firmware, Host, KernelLog, Module, Pci};
 use super::listing::{Listing, known_parts};
 
 pub(super) fn pci(pci: &Pci, listing: &mut Listing) {
-    let count = |devices: &Vec<PciDevice>| format!("{} of NVIDIA", devices.len());
-    listing.observed(Layer::Pci, "devices", &pci.devices, count);
+    listing.whole_list(Layer::Pci, "devices", &pci.devices);
     for (number, device) in pci.devices.value().into_iter().flatten().enumerate() {
         let name = device.address.map_or(format!("device[{number}]"), |at| at.to_string());
         if let Some(origin) = pci.devices.origin() {
@@ -93,8 +92,7 @@ pub(super) fn module(module: &Module, listing: &mut Listing) {
     for (name, option, origin) in &module.options {
         listing.value(Layer::Module, format!("options {name}"), option, origin);
     }
-    let count = |files: &Vec<ModuleFile>| format!("{} files", files.len());
-    listing.observed(Layer::Module, "on_disk", &module.on_disk, count);
+    listing.whole_list(Layer::Module, "on_disk", &module.on_disk);
     for file in module.on_disk.value().into_iter().flatten() {
         listing.value(Layer::Module, file.path.clone(), module_file(file), &file.origin);
     }
@@ -135,8 +133,7 @@ pub(super) fn firmware(firmware: &Firmware, listing: &mut Listing) {
     for (number, origin) in firmware.not_running.iter().enumerate() {
         listing.value(Layer::Firmware, format!("not_running[{number}]"), "N/A", origin);
     }
-    let count = |files: &Vec<_>| format!("{} files", files.len());
-    listing.observed(Layer::Firmware, "files", &firmware.files, count);
+    listing.whole_list(Layer::Firmware, "files", &firmware.files);
     for file in firmware.files.value().into_iter().flatten() {
         let families = file.families.value().map(|families| families.join(" "));
         let text = known_parts(&[
@@ -154,7 +151,12 @@ pub(super) fn log(log: &KernelLog, listing: &mut Listing) {
         None => "read".to_owned(),
     });
     for event in &log.events {
-        listing.value(Layer::Kernel, format!("log {}", event.signature), &event.text, &event.origin);
+        listing.value(
+            Layer::Kernel,
+            format!("log {}", event.signature),
+            &event.text,
+            &event.origin,
+        );
     }
     for (frame, origin) in &log.frames {
         listing.value(Layer::Kernel, "log frame", frame, origin);

@@ -149,10 +149,11 @@ fn open(now: &Diagnosis) -> Vec<(&'static str, &'static str)> {
 }
 
 /// Single readings that were seen in both stages and differ. Numbered entries of lists are left
-/// out, since their place says nothing about what they are.
+/// out, since their place says nothing about what they are; so is what merely became known.
 fn changed(before: &Stage, now: &Stage) -> Vec<Change> {
     let earlier = observations::list(&before.facts);
-    let comparable = |entry: &&Observation| entry.seen && !entry.name.ends_with(']');
+    let comparable =
+        |entry: &&Observation| entry.seen && !entry.name.ends_with(']') && !entry.value.is_empty();
     let later = observations::list(&now.facts);
     let mut changes = Vec::new();
     for new in later.iter().filter(comparable) {

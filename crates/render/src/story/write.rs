@@ -1,5 +1,6 @@
 //! The stages as a person reads them.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use reason::diagnose::Finding;
@@ -19,7 +20,7 @@ pub fn write(out: &mut impl Write, stages: &[Stage], options: Options) -> io::Re
         let title = format!("Stage {} of {}: {}", number + 1, stages.len(), stage.title);
         screen.paragraph(0, &Span::new(title, Role::Strong))?;
         write_stage(&mut screen, stage, &turn(before, stage), before.is_some())?;
-        screen.gap()?;
+        screen.gap();
         before = Some(stage);
     }
     conclusion(&mut screen, stages)
@@ -39,26 +40,37 @@ fn write_stage<W: Write>(
             rows.push(vec![Span::new(label, role), Span::plain(text)]);
         }
     };
+    add("seen", Role::Bad, turn.appeared.clone());
+    add("gone", Role::Good, turn.vanished.clone());
     let changes = turn.changed.iter().take(CHANGES_SHOWN);
     add(
         "changed",
         Role::Strong,
         changes.map(|change| format!("{}: {} → {}", change.name, change.from, change.to)).collect(),
     );
-    add("seen", Role::Bad, turn.appeared.clone());
-    add("gone", Role::Good, turn.vanished.clone());
+    let label = if later { "remains" } else { "believed" };
+    add(label, Role::Doubt, turn.in_play.iter().map(believed).collect());
     add("refuted", Role::Good, refuted(turn, later));
-    add("believed", Role::Doubt, turn.in_play.iter().map(believed).collect());
     add("no longer", Role::Dim, dropped(turn));
     add("still open", Role::Doubt, open(turn));
     let notes = stage.diagnosis.notes.iter();
-    add("note", Role::Plain, notes.map(|note| format!("{} ({})", note.text, note.origin)).collect());
+    add(
+        "note",
+        Role::Plain,
+        notes.map(|note| format!("{} ({})", note.text, note.origin)).collect(),
+    );
     screen.grid(2, &rows)?;
     screen.paragraph(2, &Span::new(view::verdict_sentence(&report), verdict_role(stage)))
 }
 
 /// Observations that changed, at most so many: the rest is under `gpudx read -v`.
 const CHANGES_SHOWN: usize = 6;
+
+/// Causes that wait for an observation, at most so many with what they need.
+const OPEN_SHOWN: usize = 4;
+
+/// Pieces of evidence for one cause, at most so many.
+const EVIDENCE_SHOWN: usize = 4;
 
 /// Causes refuted that nobody had in play, at most so many by name.
 const REFUTED_SHOWN: usize = 8;
@@ -87,9 +99,17 @@ fn refuted(turn: &Turn, later: bool) -> Vec<String> {
     texts
 }
 
+/// The strongest pieces with their origins.
 fn quoted(pieces: &[Evidence]) -> String {
-    let text = |piece: &Evidence| format!("{} ({})", piece.statement, piece.origin);
-    pieces.iter().map(text).collect::<Vec<_>>().join("; ")
+    let mut ranked: Vec<&Evidence> = pieces.iter().collect();
+    ranked.sort_by_key(|piece| Reverse(piece.strength));
+    let text = |piece: &&Evidence| format!("{} ({})", piece.statement, piece.origin);
+    let mut texts: Vec<String> = ranked.iter().take(EVIDENCE_SHOWN).map(text).collect();
+    let rest = pieces.len().saturating_sub(EVIDENCE_SHOWN);
+    if rest > 0 {
+        texts.push(format!("and {rest} more"));
+    }
+    texts.join("; ")
 }
 
 fn believed(shift: &Shift) -> String {
@@ -114,7 +134,13 @@ fn dropped(turn: &Turn) -> Vec<String> {
 }
 
 fn open(turn: &Turn) -> Vec<String> {
-    turn.open.iter().map(|(id, need)| format!("{id}: needs {need}")).collect()
+    let shown = turn.open.iter().take(OPEN_SHOWN);
+    let mut texts: Vec<String> = shown.map(|(id, need)| format!("{id}: needs {need}")).collect();
+    let rest = turn.open.iter().skip(OPEN_SHOWN).map(|(id, _)| *id).collect::<Vec<_>>();
+    if !rest.is_empty() {
+        texts.push(format!("and {}", rest.join(", ")));
+    }
+    texts
 }
 
 /// The best cause of the last stage that had one, its remedy, and whether a later stage shows

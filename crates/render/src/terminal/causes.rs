@@ -1,5 +1,6 @@
 //! The causes in play.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use reason::diagnose::Finding;
@@ -9,7 +10,7 @@ use crate::screen::{Role, Screen, Span};
 use crate::view;
 
 pub(super) fn write<W: Write>(screen: &mut Screen<'_, W>, diagnosis: &Diagnosis) -> io::Result<()> {
-    screen.gap()?;
+    screen.gap();
     let in_full = if screen.options().verbose {
         diagnosis.causes.len()
     } else {
@@ -51,7 +52,7 @@ fn joined(pieces: &[Evidence]) -> String {
         return "–".to_owned();
     }
     let mut pieces: Vec<&Evidence> = pieces.iter().collect();
-    pieces.sort_by(|a, b| b.strength.cmp(&a.strength));
+    pieces.sort_by_key(|piece| Reverse(piece.strength));
     let statements: Vec<&str> = pieces.iter().map(|piece| piece.statement.as_str()).collect();
     statements.join("; ")
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use facts::model::ProbeRun;
+use facts::wire::Stuck;
 
 use crate::Report;
 use crate::observations::{self, Observation};
@@ -15,14 +16,15 @@ pub(super) fn write<W: Write>(screen: &mut Screen<'_, W>, report: &Report<'_>) -
     screen.labelled(2, &known.iter().map(row).collect::<Vec<_>>())?;
     if !unknown.is_empty() {
         let names: Vec<String> = unknown.iter().map(Observation::full_name).collect();
-        screen.paragraph(2, &Span::new(format!("not looked at: {}", names.join(", ")), Role::Dim))?;
+        screen
+            .paragraph(2, &Span::new(format!("not looked at: {}", names.join(", ")), Role::Dim))?;
     }
     probes(screen, &report.diagnosis.probes)?;
     not_understood(screen, report)
 }
 
 fn heading<W: Write>(screen: &mut Screen<'_, W>, text: &str) -> io::Result<()> {
-    screen.gap()?;
+    screen.gap();
     screen.line(&[Span::new(text, Role::Strong)])
 }
 
@@ -50,27 +52,25 @@ fn probes<W: Write>(screen: &mut Screen<'_, W>, runs: &[ProbeRun]) -> io::Result
 }
 
 fn run_text(run: &ProbeRun) -> String {
-    let mut text = format!("{:.2} s, {} calls", run.seconds, run.calls.len());
-    if let Some(code) = run.code.filter(|code| *code != 0) {
-        text.push_str(&format!(", code {code}"));
-    }
-    if let Some((call, on)) = &run.in_flight {
+    let mut parts = vec![format!("{:.2} s, {} calls", run.seconds, run.calls.len())];
+    parts.extend(run.code.filter(|code| *code != 0).map(|code| format!("code {code}")));
+    parts.extend(run.in_flight.as_ref().map(|(call, on)| {
         let on = on.as_ref().map_or(String::new(), |on| format!(" on {on}"));
-        text.push_str(&format!(", never returned from {call}{on}"));
+        format!("never returned from {call}{on}")
+    }));
+    parts.extend(run.stuck.as_ref().map(stuck_text));
+    parts.join(", ")
+}
+
+fn stuck_text(stuck: &Stuck) -> String {
+    let mut parts = vec![format!("stuck: task {} in state {}", stuck.pid, stuck.state)];
+    parts.extend(stuck.wchan.as_ref().map(|wchan| format!("at {wchan}")));
+    parts.extend(stuck.call.as_ref().map(|call| format!("in {call}")));
+    if !stuck.stack.is_empty() {
+        parts.push(format!("stack {}", stuck.stack.join(" < ")));
     }
-    if let Some(stuck) = &run.stuck {
-        text.push_str(&format!(", stuck: task {} in state {}", stuck.pid, stuck.state));
-        if let Some(wchan) = &stuck.wchan {
-            text.push_str(&format!(" at {wchan}"));
-        }
-        if let Some(call) = &stuck.call {
-            text.push_str(&format!(" in {call}"));
-        }
-        if !stuck.stack.is_empty() {
-            text.push_str(&format!(", stack {}", stuck.stack.join(" < ")));
-        }
-    }
-    text
+    parts.extend(stuck.not_readable.iter().map(|what| format!("not readable: {what}")));
+    parts.join(", ")
 }
 
 /// Most lines listed; a log can hold a million.

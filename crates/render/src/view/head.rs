@@ -18,7 +18,10 @@ pub fn head(report: &Report<'_>) -> Vec<String> {
         (None, false) => parts.push(system.join(", ")),
         (None, true) => {}
     }
-    parts.extend(machine.hypervisor.map(|hypervisor| format!("guest of {hypervisor}")));
+    parts.extend(machine.hypervisor.map(|hypervisor| match hypervisor.as_str() {
+        "unknown" => "in a virtual machine".to_owned(),
+        _ => format!("guest of {hypervisor}"),
+    }));
     parts.extend(machine.container.map(|container| format!("in {container}")));
     let gpus: Vec<String> =
         machine.gpus.iter().map(|(name, count)| format!("{count} × {name}")).collect();

@@ -37,14 +37,12 @@ impl RuledOutRow {
 pub fn ruled_out(diagnosis: &Diagnosis) -> Vec<RuledOutRow> {
     let mut rows: Vec<RuledOutRow> = Vec::new();
     for cause in &diagnosis.ruled_out {
-        let shared = rows.iter_mut().find(|row| shares_evidence(row, cause));
-        match shared {
-            Some(row) => join(row, cause),
-            None => {
-                let mut row = RuledOutRow { ids: Vec::new(), statements: Vec::new() };
-                join(&mut row, cause);
-                rows.push(row);
-            }
+        if let Some(row) = rows.iter_mut().find(|row| shares_evidence(row, cause)) {
+            join(row, cause);
+        } else {
+            let mut row = RuledOutRow { ids: Vec::new(), statements: Vec::new() };
+            join(&mut row, cause);
+            rows.push(row);
         }
     }
     rows

@@ -32,9 +32,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// # Panics
-///
-/// Never; a missing symbol gives `None`.
+/// The lines to print; a missing symbol gives `None`.
 fn talk(library: *mut c_void) -> Option<String> {
     // SAFETY: nvml.h declares the four functions with these types, and every buffer that they
     // fill outlives the call.
@@ -44,24 +42,24 @@ fn talk(library: *mut c_void) -> Option<String> {
         let handle: Handle = symbol(library, c"nvmlDeviceGetHandleByIndex_v2")?;
         let name: Name = symbol(library, c"nvmlDeviceGetName")?;
         let code = init();
-        let mut lines = format!("init {code}\n");
+        let mut lines = vec![format!("init {code}\n")];
         if code != 0 {
-            return Some(lines);
+            return Some(lines.concat());
         }
         let mut devices = 0;
         let code = count(&raw mut devices);
-        lines += &format!("count {code} {devices}\n");
+        lines.push(format!("count {code} {devices}\n"));
         let mut device = core::ptr::null_mut();
         let code = handle(0, &raw mut device);
-        lines += &format!("handle {code}\n");
+        lines.push(format!("handle {code}\n"));
         if code != 0 {
-            return Some(lines);
+            return Some(lines.concat());
         }
         let mut text: [c_char; 96] = [0; 96];
         let code = name(device, text.as_mut_ptr(), 96);
         let text = CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned();
-        lines += &format!("name {code} {text}\n");
-        Some(lines)
+        lines.push(format!("name {code} {text}\n"));
+        Some(lines.concat())
     }
 }
 

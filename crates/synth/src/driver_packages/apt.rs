@@ -73,6 +73,7 @@ fn configuration(work: &Path) -> String {
          Dir::State::lists \"{work}/lists\";\n\
          Dir::State::status \"{work}/status\";\n\
          Dir::Cache \"{work}/cache\";\n\
+         APT::Update::Error-Mode \"any\";\n\
          Debug::NoLocking \"true\";\n\
          APT::Sandbox::User \"root\";\n\
          Acquire::Languages \"none\";\n\

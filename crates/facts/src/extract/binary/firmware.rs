@@ -17,11 +17,8 @@ pub(super) fn enter(item: &RawItem, path: &str, summary: GspSummary, facts: &mut
 /// `program` the tool's name.
 pub fn apply_gsp_text(item: &RawItem, path: &str, program: &str, facts: &mut Facts) {
     let Some(text) = item.text() else { return };
-    let tables = if program == "strings" {
-        Vec::new()
-    } else {
-        readelf_sections::parse(&text).value
-    };
+    let tables =
+        if program == "strings" { Vec::new() } else { readelf_sections::parse(&text).value };
     let mut summary = match <[GspSummary; 1]>::try_from(tables) {
         Ok([table]) => table,
         // Of several files only the strings say which one a family belongs to, and they do not.
@@ -103,15 +100,9 @@ fn add_families(known: &mut GspFile, file: GspFile) {
 /// A file that was looked for and could not be read.
 pub(super) fn not_read(item: &RawItem, path: &str, facts: &mut Facts) {
     match item.state {
-        RawState::Absent => facts
-            .firmware
-            .missing
-            .push(Seen::new(path.to_owned(), item.origin())),
+        RawState::Absent => facts.firmware.missing.push(Seen::new(path.to_owned(), item.origin())),
         RawState::Denied(errno) => {
-            facts
-                .firmware
-                .files
-                .or_better(Observed::Denied(errno, item.origin()));
+            facts.firmware.files.or_better(Observed::Denied(errno, item.origin()));
         }
         RawState::Bytes(_) | RawState::TimedOut => {}
     }

@@ -19,21 +19,14 @@ pub(super) fn enter(
     facts: &mut Facts,
 ) {
     let by_path = soname_of_path(path).unwrap_or("libcuda.so.1");
-    let soname = summary
-        .soname
-        .as_deref()
-        .filter(|name| NAMES.contains(name))
-        .unwrap_or(by_path);
+    let soname = summary.soname.as_deref().filter(|name| NAMES.contains(name)).unwrap_or(by_path);
     let excerpt = summary.faults.join("; ");
     put(
         LibraryFile {
             soname: soname.to_owned(),
             path: path.to_owned(),
             real_path: real_path.to_owned(),
-            version: summary
-                .version
-                .clone()
-                .or_else(|| version_of_path(real_path)),
+            version: summary.version.clone().or_else(|| version_of_path(real_path)),
             kind: summary.kind.unwrap_or_else(|| kind_of_path(real_path)),
             origin: item.origin_at(0, &excerpt),
         },
@@ -86,19 +79,12 @@ pub fn apply_maps(item: &RawItem, facts: &mut Facts) {
         *place = Observed::seen(file, origin);
     }
     for At { line, value } in parsed.value.interposers {
-        facts
-            .library
-            .interposers
-            .push((value.path, item.origin_of_line(line)));
+        facts.library.interposers.push((value.path, item.origin_of_line(line)));
     }
 }
 
 fn slot<'a>(soname: &str, facts: &'a mut Facts) -> &'a mut Observed<LibraryFile> {
-    if soname == "libcuda.so.1" {
-        &mut facts.library.cuda
-    } else {
-        &mut facts.library.nvml
-    }
+    if soname == "libcuda.so.1" { &mut facts.library.cuda } else { &mut facts.library.nvml }
 }
 
 /// Enters `/etc/ld.so.cache`.
@@ -122,13 +108,9 @@ pub fn apply_ldconfig(item: &RawItem, facts: &mut Facts) {
 /// shows that a plain program finds none, unless a filter kept it from showing.
 fn enter_cache(item: &RawItem, entries: &[CacheEntry], whole: bool, facts: &mut Facts) {
     for name in NAMES {
-        let shown = item
-            .filter
-            .as_deref()
-            .is_some_and(|pattern| name.contains(pattern));
-        let mut fitting = entries
-            .iter()
-            .filter(|entry| entry.name == name && entry.abi == CacheAbi::Wide);
+        let shown = item.filter.as_deref().is_some_and(|pattern| name.contains(pattern));
+        let mut fitting =
+            entries.iter().filter(|entry| entry.name == name && entry.abi == CacheAbi::Wide);
         let Some(first) = fitting.next() else {
             if whole || shown {
                 let origin = item.origin_at(0, &format!("no {name} in the loader's cache"));
@@ -146,12 +128,7 @@ fn enter_cache(item: &RawItem, entries: &[CacheEntry], whole: bool, facts: &mut 
         slot(name, facts).or_better(Observed::seen(file, origin));
         for entry in fitting {
             let file = found(entry);
-            if !facts
-                .library
-                .others
-                .iter()
-                .any(|known| known.path == file.path)
-            {
+            if !facts.library.others.iter().any(|known| known.path == file.path) {
                 facts.library.others.push(file);
             }
         }
@@ -183,7 +160,5 @@ pub fn conclude(facts: &mut Facts) {
         .filter_map(|slot| slot.value())
         .flat_map(|file| [file.path.clone(), file.real_path.clone()])
         .collect();
-    library
-        .others
-        .retain(|file| !used.contains(&file.real_path) && !used.contains(&file.path));
+    library.others.retain(|file| !used.contains(&file.real_path) && !used.contains(&file.path));
 }

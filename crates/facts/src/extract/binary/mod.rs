@@ -57,9 +57,7 @@ fn kind_of(path: &str) -> Option<Kind> {
     } else if soname_of_path(path).is_some() {
         Some(Kind::Library)
     } else {
-        let stem = [".xz", ".zst", ".gz"]
-            .iter()
-            .find_map(|end| file.strip_suffix(end));
+        let stem = [".xz", ".zst", ".gz"].iter().find_map(|end| file.strip_suffix(end));
         let name = stem.unwrap_or(file).strip_suffix(".ko");
         let module = name.is_some_and(|name| name.starts_with("nvidia"));
         module.then_some(Kind::Module)
@@ -100,10 +98,7 @@ fn file(item: &RawItem, path: &str, kind: &Kind, facts: &mut Facts) {
             }
             Err(fault) => {
                 let faults = vec![fault.to_string()];
-                let summary = elf_gsp::GspSummary {
-                    faults,
-                    ..elf_gsp::GspSummary::default()
-                };
+                let summary = elf_gsp::GspSummary { faults, ..elf_gsp::GspSummary::default() };
                 firmware::enter(item, path, summary, facts);
             }
         },
@@ -116,13 +111,7 @@ fn enter_summary(item: &RawItem, path: &str, summary: ElfSummary, facts: &mut Fa
     match summary {
         ElfSummary::Gsp(gsp) => firmware::enter(item, path, gsp, facts),
         ElfSummary::Library { library, real_path } => {
-            library::enter(
-                item,
-                path,
-                real_path.as_deref().unwrap_or(path),
-                &library,
-                facts,
-            );
+            library::enter(item, path, real_path.as_deref().unwrap_or(path), &library, facts);
         }
         ElfSummary::Module(info) => modules::enter(item, path, &info, facts),
     }

@@ -18,11 +18,7 @@ pub fn apply_modinfo(item: &RawItem, facts: &mut Facts) {
     let parsed = modinfo::parse(&text);
     crate::extract::complaints::note(item, &parsed.complaints, facts);
     for info in parsed.value {
-        let named = info
-            .value
-            .filename
-            .clone()
-            .or_else(|| asked_for(&item.name));
+        let named = info.value.filename.clone().or_else(|| asked_for(&item.name));
         let Some(path) = named else { continue };
         if name_of(&path, &info.value).starts_with("nvidia") {
             put(&path, &info.value, item.origin_of_line(info.line), facts);
@@ -35,13 +31,9 @@ fn asked_for(name: &ItemName) -> Option<String> {
     let ItemName::Command(line) = name else {
         return None;
     };
-    let mut words = line
-        .split_ascii_whitespace()
-        .skip_while(|word| !word.ends_with("modinfo"));
+    let mut words = line.split_ascii_whitespace().skip_while(|word| !word.ends_with("modinfo"));
     words.next()?;
-    words
-        .find(|word| word.starts_with("nvidia") || word.contains("/nvidia"))
-        .map(str::to_owned)
+    words.find(|word| word.starts_with("nvidia") || word.contains("/nvidia")).map(str::to_owned)
 }
 
 fn name_of(path: &str, info: &ModInfo) -> String {
@@ -54,9 +46,7 @@ fn name_of(path: &str, info: &ModInfo) -> String {
 
 fn put(path: &str, info: &ModInfo, origin: Origin, facts: &mut Facts) {
     facts.mentions_gpu = true;
-    let in_folder = path
-        .split_once("/lib/modules/")
-        .and_then(|(_, rest)| rest.split('/').next());
+    let in_folder = path.split_once("/lib/modules/").and_then(|(_, rest)| rest.split('/').next());
     let file = ModuleFile {
         name: name_of(path, info),
         path: path.to_owned(),

@@ -11,22 +11,13 @@ use crate::raw::RawItem;
 pub fn apply_lspci(item: &RawItem, facts: &mut Facts) {
     let Some(text) = item.text() else { return };
     let listing = lspci::parse(&text).value;
-    for At {
-        line,
-        value: (address, flags),
-    } in listing.acs
-    {
+    for At { line, value: (address, flags) } in listing.acs {
         let origin = item.origin_of_line(line);
-        facts
-            .pci
-            .access_control
-            .push(Seen::new((address, flags), origin));
+        facts.pci.access_control.push(Seen::new((address, flags), origin));
     }
     if listing.devices.is_empty() {
-        let shown = item
-            .filter
-            .as_deref()
-            .is_some_and(|filter| filter.eq_ignore_ascii_case("nvidia"));
+        let shown =
+            item.filter.as_deref().is_some_and(|filter| filter.eq_ignore_ascii_case("nvidia"));
         if listing.device_count > 0 && !item.partial || shown {
             facts.pci.devices.or_better(Observed::Absent(item.origin()));
         }
@@ -35,10 +26,7 @@ pub fn apply_lspci(item: &RawItem, facts: &mut Facts) {
     facts.mentions_gpu = true;
     for At { line, value } in listing.devices {
         if let Some(At { line, .. }) = &value.lost {
-            facts
-                .pci
-                .lost
-                .push(Seen::new(value.device.address, item.origin_of_line(*line)));
+            facts.pci.lost.push(Seen::new(value.device.address, item.origin_of_line(*line)));
         }
         enter(located(value, item), item.origin_of_line(line), facts);
     }
@@ -67,10 +55,7 @@ fn enter(device: PciDevice, origin: Origin, facts: &mut Facts) {
         facts.pci.devices = Observed::seen(vec![device], origin);
         return;
     };
-    match devices
-        .iter_mut()
-        .find(|known| known.address == device.address)
-    {
+    match devices.iter_mut().find(|known| known.address == device.address) {
         Some(known) => merge(known, device),
         None => devices.push(device),
     }

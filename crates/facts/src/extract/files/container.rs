@@ -1,6 +1,6 @@
 //! What kind of container the process is in, and how it was configured.
 
-use super::reading::Reading;
+use super::reading::{Learn, Reading};
 use crate::model::Facts;
 use crate::model::host::ContainerKind;
 use crate::observed::{Observed, Origin, Seen};
@@ -46,16 +46,30 @@ fn rank(kind: ContainerKind) -> u8 {
     }
 }
 
-/// Weighs every mark of a container. Without any, the process is in none when its namespaces are
-/// the initial ones, and in one of unknown kind when its process namespace is another.
+/// Files and variables that an image carries with it. They stay when a virtual machine boots from
+/// a container's image, so beside initial namespaces they prove nothing.
+const LEFT_BY_IMAGES: [&str; 5] = [
+    "/.dockerenv",
+    "/proc/1/environ",
+    "/proc/self/environ",
+    "/run/.containerenv",
+    "/run/systemd/container",
+];
+
+/// Weighs every mark of a container. Without any that counts, the process is in none when its
+/// namespaces are the initial ones, and in one of unknown kind when its process namespace is
+/// another.
 pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
-    let marks = raw.items().flat_map(marks_of);
+    let by_namespaces = by_namespaces(raw, facts);
+    let initial = by_namespaces.as_ref().and_then(Observed::value) == Some(&ContainerKind::None);
+    let counts = |seen: &Seen<ContainerKind>| {
+        let kind_of_image = matches!(seen.value, ContainerKind::Docker | ContainerKind::Podman);
+        !(initial && kind_of_image && LEFT_BY_IMAGES.contains(&&*seen.origin.item))
+    };
+    let marks = raw.items().flat_map(marks_of).filter(counts);
     let best = marks.max_by_key(|seen| rank(seen.value));
-    let found = best
-        .map(Observed::Seen)
-        .or_else(|| by_namespaces(raw, facts));
-    if let Some(found) = found {
-        facts.host.container.or_better(found);
+    if let Some(found) = best.map(Observed::Seen).or(by_namespaces) {
+        facts.host.container.learn(found);
     }
 }
 

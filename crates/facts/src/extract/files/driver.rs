@@ -1,6 +1,6 @@
 //! /proc/driver/nvidia.
 
-use super::reading::Reading;
+use super::reading::{Learn, Reading};
 use crate::model::Facts;
 use crate::model::module::GpuInformation;
 use crate::model::pci::PciAddress;
@@ -19,7 +19,7 @@ pub(super) fn version(reading: &Reading, facts: &mut Facts) {
     match parsed.value.nvrm {
         Some(nvrm) => {
             if let Some(arch) = parsed.value.arch {
-                facts.host.arch.or_better(lines.observed(arch));
+                facts.host.arch.learn(lines.observed(arch));
             }
             facts.module.nvrm.or_later(lines.observed(nvrm));
         }
@@ -27,7 +27,7 @@ pub(super) fn version(reading: &Reading, facts: &mut Facts) {
         None if parsed.complaints.is_empty() => {}
         None => {
             let unparsed = Why::Unparsed(reading.item.origin());
-            facts.module.nvrm.or_better(Observed::Unknown(unparsed));
+            facts.module.nvrm.learn(Observed::Unknown(unparsed));
         }
     }
     reading.complain(&parsed.complaints, facts);

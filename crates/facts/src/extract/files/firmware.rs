@@ -1,6 +1,7 @@
 //! The firmware folder: which GSP files lie there, by name only. What is in one, its ELF sections
 //! tell; see the extractor of firmware files.
 
+use super::reading::Learn;
 use crate::model::Facts;
 use crate::model::firmware::GspFile;
 use crate::observed::{Observed, Origin};
@@ -36,7 +37,7 @@ pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
     }
     enter(found, facts);
     if let Some(origin) = empty {
-        facts.firmware.files.or_better(Observed::Absent(origin));
+        facts.firmware.files.learn(Observed::Absent(origin));
     }
 }
 
@@ -88,7 +89,7 @@ fn enter(found: Vec<GspFile>, facts: &mut Facts) {
     facts
         .firmware
         .files
-        .or_better(Observed::seen(Vec::new(), origin));
+        .learn(Observed::seen(Vec::new(), origin));
     if let Observed::Seen(seen) = &mut facts.firmware.files {
         for file in found {
             if !seen.value.iter().any(|known| known.path == file.path) {

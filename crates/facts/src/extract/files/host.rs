@@ -1,6 +1,6 @@
 //! The machine: names, versions, boot, hypervisor.
 
-use super::reading::{Reading, enter_complaints};
+use super::reading::{Learn, Reading, enter_complaints};
 use crate::model::Facts;
 use crate::observed::{Observed, Origin};
 use crate::parse::{cmdline as parse, os_release as system};
@@ -13,7 +13,7 @@ pub(super) fn hostname(reading: &Reading, facts: &mut Facts) {
         let name = text.trim();
         (!name.is_empty()).then(|| name.to_owned())
     });
-    facts.host.hostname.or_better(name);
+    facts.host.hostname.learn(name);
 }
 
 /// /proc/sys/kernel/osrelease.
@@ -31,13 +31,13 @@ fn enter_kernel(release: Observed<KernelRelease>, facts: &mut Facts) {
             facts
                 .host
                 .wsl
-                .or_better(Observed::seen(true, seen.origin.clone()));
+                .learn(Observed::seen(true, seen.origin.clone()));
         }
         if text.ends_with("-tegra") {
             facts
                 .host
                 .tegra
-                .or_better(Observed::seen(true, seen.origin.clone()));
+                .learn(Observed::seen(true, seen.origin.clone()));
         }
         let known = ["x86_64", "aarch64", "ppc64le"];
         if let Some(arch) = known
@@ -45,17 +45,17 @@ fn enter_kernel(release: Observed<KernelRelease>, facts: &mut Facts) {
             .find(|arch| text.ends_with(&format!(".{arch}")))
         {
             let arch = Observed::seen((*arch).to_owned(), seen.origin.clone());
-            facts.host.arch.or_better(arch);
+            facts.host.arch.learn(arch);
         }
     }
-    facts.host.kernel.or_better(release);
+    facts.host.kernel.learn(release);
 }
 
 /// /proc/sys/kernel/arch, which is there from Linux 6.1 on.
 pub(super) fn arch(reading: &Reading, facts: &mut Facts) {
     if reading.item.bytes().is_some() {
         let name = reading.single(|text| text.split_whitespace().next().map(str::to_owned));
-        facts.host.arch.or_better(name);
+        facts.host.arch.learn(name);
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) fn uptime(reading: &Reading, facts: &mut Facts) {
         let whole = text.split(['.', ' ', '\n']).next()?;
         whole.parse::<u64>().ok()
     });
-    facts.host.uptime_s.or_better(seconds);
+    facts.host.uptime_s.learn(seconds);
 }
 
 /// /proc/cmdline: the words that matter, and the modules that it keeps out.
@@ -95,7 +95,7 @@ pub(super) fn cmdline(reading: &Reading, facts: &mut Facts) {
             }
         }
     }
-    facts.host.cmdline.or_better(words);
+    facts.host.cmdline.learn(words);
 }
 
 /// os-release.
@@ -104,7 +104,7 @@ pub(super) fn os_release(reading: &Reading, facts: &mut Facts) {
     let parsed = system::os_release(text.as_str());
     if let Some(name) = parsed.value.pretty_name {
         let name = text.lines().observed(name);
-        facts.host.os.or_better(name);
+        facts.host.os.learn(name);
     }
     reading.complain(&parsed.complaints, facts);
 }
@@ -115,7 +115,7 @@ pub fn enter_pveversion(item: &RawItem, facts: &mut Facts) {
     let Some(text) = reading.text() else { return };
     let parsed = system::pveversion(text.as_str());
     if let Some(version) = parsed.value.version {
-        facts.host.proxmox.or_better(text.lines().observed(version));
+        facts.host.proxmox.learn(text.lines().observed(version));
     }
     if let Some(kernel) = parsed.value.kernel {
         let origin = text.lines().origin(kernel.line);
@@ -129,9 +129,9 @@ pub fn enter_pveversion(item: &RawItem, facts: &mut Facts) {
 /// Proxmox VE's version module: `sub version { return '8.4.1'; }`.
 pub(super) fn pvecfg(reading: &Reading, facts: &mut Facts) {
     if reading.item.bytes().is_some() {
-        facts.host.proxmox.or_better(reading.single(quoted_version));
+        facts.host.proxmox.learn(reading.single(quoted_version));
     } else if let Some(other) = reading.without_bytes() {
-        facts.host.proxmox.or_better(other);
+        facts.host.proxmox.learn(other);
     }
 }
 
@@ -152,7 +152,7 @@ fn quoted_version(text: &str) -> Option<String> {
 pub(super) fn tegra_release(reading: &Reading, facts: &mut Facts) {
     if reading.item.bytes().is_some() {
         let origin = reading.item.origin();
-        facts.host.tegra.or_better(Observed::seen(true, origin));
+        facts.host.tegra.learn(Observed::seen(true, origin));
     }
 }
 
@@ -160,7 +160,7 @@ pub(super) fn tegra_release(reading: &Reading, facts: &mut Facts) {
 pub(super) fn device_tree(reading: &Reading, facts: &mut Facts) {
     if reading.item.bytes().is_some() {
         let tegra = reading.single(|text| Some(text.contains("nvidia,tegra")));
-        facts.host.tegra.or_better(tegra);
+        facts.host.tegra.learn(tegra);
     }
 }
 
@@ -168,10 +168,7 @@ pub(super) fn device_tree(reading: &Reading, facts: &mut Facts) {
 /// off.
 pub(super) fn efi_folder(reading: &Reading, facts: &mut Facts) {
     if let Some(Observed::Absent(origin)) = reading.without_bytes::<bool>() {
-        facts
-            .host
-            .secure_boot
-            .or_better(Observed::seen(false, origin));
+        facts.host.secure_boot.learn(Observed::seen(false, origin));
     }
 }
 
@@ -180,7 +177,7 @@ pub(super) fn efi_folder(reading: &Reading, facts: &mut Facts) {
 pub(super) fn secure_boot(reading: &Reading, facts: &mut Facts) {
     let Some(bytes) = reading.item.bytes() else {
         if let Some(denied @ Observed::Denied(..)) = reading.without_bytes() {
-            facts.host.secure_boot.or_better(denied);
+            facts.host.secure_boot.learn(denied);
         }
         return;
     };
@@ -189,7 +186,7 @@ pub(super) fn secure_boot(reading: &Reading, facts: &mut Facts) {
         facts
             .host
             .secure_boot
-            .or_better(Observed::seen(*value == 1, origin));
+            .learn(Observed::seen(*value == 1, origin));
     }
 }
 
@@ -204,7 +201,7 @@ pub(super) fn lockdown(reading: &Reading, facts: &mut Facts) {
         let (_, rest) = text.split_once('[')?;
         rest.split_once(']').map(|(level, _)| level.to_owned())
     });
-    facts.host.lockdown.or_better(level);
+    facts.host.lockdown.learn(level);
 }
 
 /// What DMI calls the system vendor of virtual machines, with the hypervisor's name here.
@@ -231,10 +228,7 @@ pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
     let vendor = first_text(raw, "/sys/class/dmi/id/sys_vendor");
     let product = first_text(raw, "/sys/class/dmi/id/product_name");
     if let Some((kind, origin)) = first_text(raw, "/sys/hypervisor/type") {
-        facts
-            .host
-            .hypervisor
-            .or_better(Observed::seen(kind, origin));
+        facts.host.hypervisor.learn(Observed::seen(kind, origin));
     }
     let product = product.map(|(text, _)| text).unwrap_or_default();
     if let Some((vendor, origin)) = vendor
@@ -243,7 +237,7 @@ pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
         facts
             .host
             .hypervisor
-            .or_better(Observed::seen(name.to_owned(), origin));
+            .learn(Observed::seen(name.to_owned(), origin));
     }
     if let Some(item) = raw
         .files("/proc/cpuinfo")
@@ -294,7 +288,7 @@ fn from_cpuinfo(item: &RawItem, facts: &mut Facts) {
         facts
             .host
             .arch
-            .or_better(Observed::seen("x86_64".to_owned(), origin.clone()));
+            .learn(Observed::seen("x86_64".to_owned(), origin.clone()));
         // A part may end within the line, and the flag may stand behind the cut.
         let whole = !item.partial || text.lines().count() > line as usize;
         let name = if flags.split_whitespace().any(|flag| flag == "hypervisor") {
@@ -306,13 +300,13 @@ fn from_cpuinfo(item: &RawItem, facts: &mut Facts) {
             facts
                 .host
                 .hypervisor
-                .or_better(Observed::seen(name.to_owned(), origin));
+                .learn(Observed::seen(name.to_owned(), origin));
         }
     } else if let Some((line, content)) = find("CPU implementer") {
         let origin = item.origin_at(line, content);
         facts
             .host
             .arch
-            .or_better(Observed::seen("aarch64".to_owned(), origin));
+            .learn(Observed::seen("aarch64".to_owned(), origin));
     }
 }

@@ -6,7 +6,7 @@ use std::io::Read;
 use flate2::read::MultiGzDecoder;
 
 use super::grep;
-use super::reading::enter_complaints;
+use super::reading::{Learn, enter_complaints};
 use crate::model::host::ConfigValue;
 use crate::model::{Complaint, Facts};
 use crate::observed::Observed;
@@ -96,7 +96,7 @@ fn enter(item: &RawItem, facts: &mut Facts) {
             .config
             .entry(name.to_owned())
             .or_default()
-            .or_better(value);
+            .learn(value);
     }
     enter_complaints(item, &parsed.complaints, facts);
 }

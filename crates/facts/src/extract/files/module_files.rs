@@ -1,5 +1,6 @@
 //! Module files on disk, from each kernel's modules.dep.
 
+use super::reading::Learn;
 use crate::model::Facts;
 use crate::model::module::ModuleFile;
 use crate::observed::{Observed, Origin};
@@ -32,7 +33,7 @@ pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
     }
     enter(found, facts);
     if let Some(origin) = running_list {
-        facts.module.on_disk.or_better(Observed::Absent(origin));
+        facts.module.on_disk.learn(Observed::Absent(origin));
     }
 }
 
@@ -83,7 +84,7 @@ fn enter(found: Vec<ModuleFile>, facts: &mut Facts) {
     facts
         .module
         .on_disk
-        .or_better(Observed::seen(Vec::new(), origin));
+        .learn(Observed::seen(Vec::new(), origin));
     if let Observed::Seen(seen) = &mut facts.module.on_disk {
         for file in found {
             if !seen.value.iter().any(|known| known.path == file.path) {

@@ -1,9 +1,11 @@
 //! Loaded modules, what they registered and how they are set: /proc, /sys/module, modprobe.d.
 
 use super::grep;
-use super::reading::{Reading, Text, enter_complaints};
+use super::reading::{Learn, Reading, Text, enter_complaints};
 use crate::model::Facts;
-use crate::model::module::{LoadedModule, MAJORS_OF_INTEREST, MODULES_OF_INTEREST, NvrmVersion};
+use crate::model::module::{
+    CharMajor, LoadedModule, MAJORS_OF_INTEREST, MODULES_OF_INTEREST, NvrmVersion,
+};
 use crate::observed::{Observed, Seen};
 use crate::parse::modprobe_conf::{self, Directive};
 use crate::parse::proc_modules::{self as parse, canonical};
@@ -36,7 +38,7 @@ fn without_list(other: &Observed<LoadedModule>, facts: &mut Facts) {
             .loaded
             .entry(name.to_owned())
             .or_default()
-            .or_better(other.clone());
+            .learn(other.clone());
     }
 }
 
@@ -68,7 +70,7 @@ fn enter_modules(
         for name in MODULES_OF_INTEREST {
             let listed = facts.module.loaded.entry(name.to_owned()).or_default();
             if !listed.is_seen() && grep::silence_counts(item, name, true, false) {
-                listed.or_better(Observed::Absent(item.origin()));
+                listed.learn(Observed::Absent(item.origin()));
             }
         }
     }
@@ -77,7 +79,10 @@ fn enter_modules(
 
 /// /proc/devices.
 pub(super) fn proc_devices(reading: &Reading, facts: &mut Facts) {
-    let Some(text) = reading.text() else { return };
+    let Some(text) = reading.text() else {
+        let other = reading.without_bytes().unwrap_or_default();
+        return without_majors(&other, facts);
+    };
     let parsed = devices::proc_devices(text.as_str());
     let unreadable = parsed.value.is_empty() && !parsed.complaints.is_empty();
     let mut lines = text.lines();
@@ -98,11 +103,26 @@ pub(super) fn proc_devices(reading: &Reading, facts: &mut Facts) {
         for name in MAJORS_OF_INTEREST {
             let major = facts.module.majors.entry(name.to_owned()).or_default();
             if !major.is_seen() && grep::silence_counts(reading.item, name, false, true) {
-                major.or_better(Observed::Absent(reading.item.origin()));
+                major.learn(Observed::Absent(reading.item.origin()));
             }
         }
     }
     reading.complain(&parsed.complaints, facts);
+}
+
+/// As [`without_list`]: an absent /proc/devices belongs to a hidden /proc.
+fn without_majors(other: &Observed<CharMajor>, facts: &mut Facts) {
+    if matches!(other, Observed::Absent(_)) {
+        return;
+    }
+    for name in MAJORS_OF_INTEREST {
+        facts
+            .module
+            .majors
+            .entry(name.to_owned())
+            .or_default()
+            .learn(other.clone());
+    }
 }
 
 /// The rows of /proc/iomem that nvidia_uvm makes for HMM.
@@ -111,7 +131,7 @@ pub(super) fn iomem(reading: &Reading, facts: &mut Facts) {
     if let Some(other) = reading.without_bytes() {
         // Without the file nothing is known of its rows.
         if !matches!(other, Observed::Absent(_)) {
-            facts.module.hmm_ranges.or_better(other);
+            facts.module.hmm_ranges.learn(other);
         }
         return;
     }
@@ -131,7 +151,7 @@ pub(super) fn iomem(reading: &Reading, facts: &mut Facts) {
         facts
             .module
             .hmm_ranges
-            .or_better(Observed::Absent(reading.item.origin()));
+            .learn(Observed::Absent(reading.item.origin()));
     }
 }
 
@@ -162,12 +182,7 @@ pub(super) fn initstate(reading: &Reading, facts: &mut Facts) {
             use_count: None,
             state: Some(state.to_owned()),
         });
-        facts
-            .module
-            .loaded
-            .entry(name)
-            .or_default()
-            .or_better(loaded);
+        facts.module.loaded.entry(name).or_default().learn(loaded);
     }
 }
 
@@ -176,13 +191,10 @@ pub(super) fn sysfs_version(reading: &Reading, facts: &mut Facts) {
     sysfs_value(reading, facts);
     if module_name(reading) == "nvidia" && reading.item.bytes().is_some() {
         let version = reading.single(DriverVersion::parse);
-        facts
-            .module
-            .nvrm
-            .or_better(version.map(|version| NvrmVersion {
-                version,
-                flavour: None,
-            }));
+        facts.module.nvrm.learn(version.map(|version| NvrmVersion {
+            version,
+            flavour: None,
+        }));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Device nodes: listings, single nodes, links.
 
 use super::grep;
-use super::reading::{Reading, enter_complaints};
+use super::reading::{Learn, Reading, enter_complaints};
 use crate::model::Facts;
 use crate::observed::{Errno, Observed, Origin};
 use crate::parse::At;
@@ -20,7 +20,7 @@ pub(super) fn folder(reading: &Reading, facts: &mut Facts) {
                 .nodes
                 .entry(reading.path.to_owned())
                 .or_default()
-                .or_better(absent);
+                .learn(absent);
         }
         return;
     };
@@ -47,11 +47,8 @@ pub(super) fn folder(reading: &Reading, facts: &mut Facts) {
         }
     } else if grep::silence_counts(reading.item, "", false, false) {
         let wsl = names().any(|name| name == "dxg");
-        facts
-            .host
-            .wsl
-            .or_better(Observed::seen(wsl, origin.clone()));
-        facts.node.listed.or_better(Observed::seen((), origin));
+        facts.host.wsl.learn(Observed::seen(wsl, origin.clone()));
+        facts.node.listed.learn(Observed::seen((), origin));
     } else if grep::silence_counts(reading.item, "nvidia", true, false) {
         facts
             .node
@@ -82,7 +79,7 @@ pub(super) fn dxg(reading: &Reading, facts: &mut Facts) {
         Some(Observed::Absent(origin)) => Observed::seen(false, origin),
         Some(other) => other,
     };
-    facts.host.wsl.or_better(wsl);
+    facts.host.wsl.learn(wsl);
 }
 
 /// A symbolic link, such as /dev/char/195:255.
@@ -163,7 +160,7 @@ fn enter_listed(listed: Listed, origin: Origin, facts: &mut Facts) {
 fn enter_scope(operand: &str, origin: Origin, facts: &mut Facts) {
     let operand = operand.trim_matches(['\'', '"']);
     if matches!(operand, "/dev" | "/dev/" | "/dev/*") {
-        facts.node.listed.or_better(Observed::seen((), origin));
+        facts.node.listed.learn(Observed::seen((), origin));
         return;
     }
     if let Some(beginning) = operand.strip_suffix('*')

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::container::is_gvisor;
-use super::reading::Reading;
+use super::reading::{Learn, Reading};
 use crate::model::Facts;
 use crate::model::pci::{Link, PciAddress, PciDevice, VENDOR_NVIDIA};
 use crate::observed::{Observed, Origin, Seen, Why};
@@ -50,12 +50,7 @@ pub(super) fn iommu_type(reading: &Reading, facts: &mut Facts) {
         return;
     };
     let kind = reading.single(|text| Some(text.trim().to_owned()));
-    facts
-        .pci
-        .iommu_types
-        .entry(group)
-        .or_default()
-        .or_better(kind);
+    facts.pci.iommu_types.entry(group).or_default().learn(kind);
 }
 
 fn attributes(raw: &RawSet) -> BTreeMap<PciAddress, Attributes<'_>> {

@@ -1,6 +1,6 @@
 //! Namespaces, control groups and policy around the process: files of /proc/self.
 
-use super::reading::{Lines, Reading};
+use super::reading::{Learn, Lines, Reading};
 use crate::model::Facts;
 use crate::model::sandbox::IdMapRange;
 use crate::observed::Observed;
@@ -16,7 +16,7 @@ pub(super) fn cgroup(reading: &Reading, facts: &mut Facts) {
                 .collect(),
         )
     });
-    facts.sandbox.cgroups.or_better(lines);
+    facts.sandbox.cgroups.learn(lines);
     if let Some(text) = reading.text() {
         reading.complain(&groups::cgroup(text.as_str()).complaints, facts);
     }
@@ -25,7 +25,7 @@ pub(super) fn cgroup(reading: &Reading, facts: &mut Facts) {
 /// /proc/self/mountinfo.
 pub(super) fn mountinfo(reading: &Reading, facts: &mut Facts) {
     if let Some(other) = reading.without_bytes() {
-        facts.sandbox.mounts.or_better(other);
+        facts.sandbox.mounts.learn(other);
         return;
     }
     let Some(text) = reading.text() else { return };
@@ -40,7 +40,7 @@ pub(super) fn mountinfo(reading: &Reading, facts: &mut Facts) {
         facts
             .sandbox
             .mounts
-            .or_better(Observed::seen(all, reading.item.origin()));
+            .learn(Observed::seen(all, reading.item.origin()));
     }
     reading.complain(&parsed.complaints, facts);
 }
@@ -70,14 +70,14 @@ pub(super) fn status(reading: &Reading, facts: &mut Facts) {
 
 fn set<T>(field: &mut Observed<T>, at: Option<At<T>>, mut lines: Lines) {
     if let Some(at) = at {
-        field.or_better(lines.observed(at));
+        field.learn(lines.observed(at));
     }
 }
 
 /// /proc/self/uid_map.
 pub(super) fn uid_map(reading: &Reading, facts: &mut Facts) {
     let map = map_of(reading, facts);
-    facts.sandbox.uid_map.or_better(map);
+    facts.sandbox.uid_map.learn(map);
 }
 
 /// /proc/self/gid_map: only what cannot be read is kept, since the uid map tells the same.

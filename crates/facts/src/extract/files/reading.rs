@@ -10,6 +10,22 @@ use crate::raw::{RawItem, RawState};
 /// How many complaints of one item are kept one by one; the rest are counted.
 const COMPLAINT_LIMIT: usize = 20;
 
+/// Taking in what one more item says.
+pub(super) trait Learn<T> {
+    /// As [`Observed::or_better`], and the reason why nothing is known (it did not end in time, it
+    /// could not be understood) is worth more than none.
+    fn learn(&mut self, other: Observed<T>);
+}
+
+impl<T> Learn<T> for Observed<T> {
+    fn learn(&mut self, other: Observed<T>) {
+        match self {
+            Observed::Unknown(Why::NotTried | Why::NotInInput) => *self = other,
+            _ => self.or_better(other),
+        }
+    }
+}
+
 /// An item and its path on the observed machine.
 pub(super) struct Reading<'a> {
     pub(super) item: &'a RawItem,

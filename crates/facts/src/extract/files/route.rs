@@ -4,6 +4,7 @@ use super::glob;
 use super::reading::Reading;
 use super::{container, driver, environment, host, modules, nodes, pci, policy, toolkit};
 use crate::model::Facts;
+use crate::parse::elf_library;
 
 /// What becomes of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,9 +83,8 @@ const ROUTES: &[(&str, Reader)] = &[
     ("/lib/firmware/nvidia/*", AtTheEnd),
     ("/usr/lib/firmware/nvidia/*", AtTheEnd),
     ("/lib/firmware/updates/nvidia/*", AtTheEnd),
-    ("/lib/firmware/nvidia/*/*.bin", Elsewhere),
-    ("/lib/firmware/nvidia/*/*.bin.*", Elsewhere),
-    ("/usr/lib/firmware/nvidia/*/*.bin", Elsewhere),
+    ("/lib/firmware/nvidia/*/*.bin*", Elsewhere),
+    ("/usr/lib/firmware/nvidia/*/*.bin*", Elsewhere),
     // The PCI bus.
     ("/sys/bus/pci/devices", AtTheEnd),
     ("/sys/bus/pci/devices/*/*", AtTheEnd),
@@ -167,18 +167,31 @@ const ROUTES: &[(&str, Reader)] = &[
 /// pasted text they are there because that process is the one in question. Process 1 is not: its
 /// files tell of the container.
 pub(super) fn reader(path: &str) -> Option<Reader> {
-    let find = |path: &str| {
-        ROUTES
-            .iter()
-            .find(|(pattern, _)| glob::matches(pattern, path))
-            .map(|(_, reader)| *reader)
-    };
-    find(path).or_else(|| {
-        let (process, file) = path.strip_prefix("/proc/")?.split_once('/')?;
-        let number = process.parse::<u32>().ok();
-        let is_process = process == "thread-self" || number.is_some_and(|number| number > 1);
-        is_process.then(|| find(&format!("/proc/self/{file}")))?
-    })
+    in_table(path)
+        .or_else(|| of_process(path))
+        .or_else(|| is_binary(path).then_some(Elsewhere))
+}
+
+fn in_table(path: &str) -> Option<Reader> {
+    ROUTES
+        .iter()
+        .find(|(pattern, _)| glob::matches(pattern, path))
+        .map(|(_, reader)| *reader)
+}
+
+fn of_process(path: &str) -> Option<Reader> {
+    let (process, file) = path.strip_prefix("/proc/")?.split_once('/')?;
+    let number = process.parse::<u32>().ok();
+    let is_process = process == "thread-self" || number.is_some_and(|number| number > 1);
+    in_table(&format!("/proc/self/{file}")).filter(|_| is_process)
+}
+
+/// Libraries and modules lie in too many folders for a table; [`crate::extract::binary`] knows
+/// them by name.
+fn is_binary(path: &str) -> bool {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let is_module = file.starts_with("nvidia") && file.contains(".ko");
+    is_module || elf_library::soname_of_path(path).is_some()
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ fn has_query_rows(text: &str) -> bool {
 fn file(path: &str, mark: &str, item: &RawItem, text: &str, facts: &mut Facts) {
     for (number, line) in crate::parse::numbered(text) {
         let Some(start) = line.find(mark) else { continue };
-        let mut part = RawItem::new(ItemName::File(path.to_owned()), line[start..].as_bytes());
+        let mut part = RawItem::new(ItemName::File(path.to_owned()), &line.as_bytes()[start..]);
         part.partial = true;
         part.cut_from = item.cut_from.clone().map(|(label, first)| (label, first + number - 1));
         crate::extract::item(&part, facts);

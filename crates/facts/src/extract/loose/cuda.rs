@@ -1,7 +1,7 @@
 //! What CUDA answered, as programs report it: by number, by name or by message.
 
 use super::Line;
-use super::pattern::{captures, matches, pattern};
+use super::pattern::{Lazy, captures, matches, pattern};
 use crate::model::Facts;
 use crate::model::cuda::{Stage, Trial, TrialResult};
 
@@ -30,6 +30,10 @@ pattern! {
     /// The process was forked from one that had used CUDA.
     FORKED = r"(?i)\b(?:forked (?:child|process|subprocess|worker)|after fork|in the child|child process)\b"
 }
+pattern! {
+    /// CUDA does not start, in the words people use when they give no code.
+    FAILS = r"(?i)\b(?:(?:every|all|any) CUDA (?:call|program|init|app)\w*|CUDA (?:calls?|programs?|init\w*|apps?)|cu_?init(?:\(0\))?)\b[^.\n]{0,24}\b(?:fails?|failed|dies|die|does not (?:work|start)|doesn't (?:work|start)|stopped working|is broken|crash(?:es)?)\b"
+}
 pattern! { FRESH = r"(?i)\b(?:fresh|new|separate|spawned) (?:python )?(?:process|interpreter)\b" }
 
 /// Most trials that loose text may add: a log that repeats a line a thousand times tells nothing
@@ -44,7 +48,12 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         push(line, facts, Stage::Init, TrialResult::Hung { killable: None }, "cuInit");
         return;
     }
-    let Some((code, named_init)) = code_of(line) else { return };
+    let Some((code, named_init)) = code_of(line) else {
+        if matches(&FAILS, line.text) {
+            push(line, facts, Stage::Init, TrialResult::Failed, "CUDA");
+        }
+        return;
+    };
     let stage = match (named_init, code) {
         (true, _) => Stage::Init,
         (false, code) => match stage_of(code) {
@@ -99,7 +108,7 @@ fn code_of(line: &Line<'_>) -> Option<(i64, bool)> {
     {
         return Some((code, about_init));
     }
-    let patterns: [&Option<regex::Regex>; 2] = [&NUMBERED, &ASSIGNED];
+    let patterns: [&Lazy; 2] = [&NUMBERED, &ASSIGNED];
     let found = patterns.into_iter().find_map(|pattern| captures(pattern, line.text))?;
     let code = found.name("code")?.as_str().parse().ok()?;
     let next = found.name("next").map_or("", |next| next.as_str());

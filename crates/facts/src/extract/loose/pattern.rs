@@ -11,19 +11,24 @@ macro_rules! pattern {
 }
 pub(super) use pattern;
 
+use std::sync::LazyLock;
+
 use regex::{Captures, Regex};
 
+/// An expression that [`pattern!`] defines.
+pub(super) type Lazy = LazyLock<Option<Regex>>;
+
 /// True when the expression matches.
-pub(super) fn matches(pattern: &Option<Regex>, text: &str) -> bool {
+pub(super) fn matches(pattern: &Lazy, text: &str) -> bool {
     pattern.as_ref().is_some_and(|regex| regex.is_match(text))
 }
 
 /// The groups of the first match.
-pub(super) fn captures<'t>(pattern: &Option<Regex>, text: &'t str) -> Option<Captures<'t>> {
+pub(super) fn captures<'t>(pattern: &Lazy, text: &'t str) -> Option<Captures<'t>> {
     pattern.as_ref()?.captures(text)
 }
 
 /// One named group of the first match.
-pub(super) fn group<'t>(pattern: &Option<Regex>, text: &'t str, name: &str) -> Option<&'t str> {
+pub(super) fn group<'t>(pattern: &Lazy, text: &'t str, name: &str) -> Option<&'t str> {
     Some(captures(pattern, text)?.name(name)?.as_str())
 }

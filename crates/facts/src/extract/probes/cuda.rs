@@ -127,13 +127,12 @@ fn answers(run: &ProbeRun, facts: &mut Facts) {
             continue;
         }
         let known = devices.iter_mut().find(|device| device.value.ordinal == ordinal);
-        match known {
-            Some(device) => describe(&mut device.value, call),
-            None => {
-                let mut device = CudaDevice { ordinal, ..CudaDevice::default() };
-                describe(&mut device, call);
-                devices.push(Seen::new(device, call.origin.clone()));
-            }
+        if let Some(device) = known {
+            describe(&mut device.value, call);
+        } else {
+            let mut device = CudaDevice { ordinal, ..CudaDevice::default() };
+            describe(&mut device, call);
+            devices.push(Seen::new(device, call.origin.clone()));
         }
     }
     if facts.cuda.devices.is_empty() {

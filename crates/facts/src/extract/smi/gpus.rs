@@ -10,12 +10,7 @@ use crate::observed::{Origin, Seen};
 /// equal for all GPUs, are common. What was known stays unless the later output says otherwise.
 pub fn enter_gpu(gpu: NvmlGpu, origin: Origin, facts: &mut Facts) {
     facts.mentions_gpu = true;
-    match facts
-        .nvml
-        .gpus
-        .iter_mut()
-        .find(|known| same(&known.value, &gpu))
-    {
+    match facts.nvml.gpus.iter_mut().find(|known| same(&known.value, &gpu)) {
         Some(known) => merge(&mut known.value, gpu),
         None => facts.nvml.gpus.push(Seen::new(gpu, origin)),
     }
@@ -33,14 +28,8 @@ fn same(known: &NvmlGpu, gpu: &NvmlGpu) -> bool {
 
 fn merge(known: &mut NvmlGpu, gpu: NvmlGpu) {
     // The table cuts long names; a longer spelling of the same name is the better one.
-    let cut = known
-        .name
-        .as_deref()
-        .is_some_and(|name| name.ends_with("..."));
-    let new_cut = gpu
-        .name
-        .as_deref()
-        .is_some_and(|name| name.ends_with("..."));
+    let cut = known.name.as_deref().is_some_and(|name| name.ends_with("..."));
+    let new_cut = gpu.name.as_deref().is_some_and(|name| name.ends_with("..."));
     if gpu.name.is_some() && (known.name.is_none() || cut || !new_cut) {
         known.name = gpu.name;
     }

@@ -19,20 +19,12 @@ pub use gpus::enter_gpu;
 
 /// Enters one output of `nvidia-smi`.
 pub fn apply(item: &RawItem, facts: &mut Facts) {
-    let mut output = Output {
-        item,
-        facts,
-        answered: None,
-    };
+    let mut output = Output { item, facts, answered: None };
     match &item.state {
         RawState::Bytes(_) => {}
         RawState::TimedOut => return output.query(NvmlResult::Hung, item.origin()),
         RawState::Absent => {
-            output
-                .facts
-                .library
-                .smi
-                .or_better(Observed::Absent(item.origin()));
+            output.facts.library.smi.or_better(Observed::Absent(item.origin()));
             return;
         }
         RawState::Denied(errno) => return output.denied(*errno),
@@ -74,22 +66,13 @@ impl Output<'_> {
     }
 
     fn query(&mut self, result: NvmlResult, origin: Origin) {
-        let query = NvmlQuery {
-            query: self.name(),
-            device: None,
-            result,
-            ms: None,
-            origin,
-        };
+        let query = NvmlQuery { query: self.name(), device: None, result, ms: None, origin };
         self.facts.mentions_gpu = true;
         self.facts.nvml.queries.push(query);
     }
 
     fn denied(&mut self, errno: Errno) {
-        self.facts
-            .library
-            .smi
-            .or_better(Observed::Denied(errno, self.item.origin()));
+        self.facts.library.smi.or_better(Observed::Denied(errno, self.item.origin()));
     }
 
     /// An answer counts as nvmlInit's success unless the same output says that it failed.
@@ -97,10 +80,7 @@ impl Output<'_> {
         let Some(origin) = self.answered.take() else {
             return;
         };
-        self.facts
-            .nvml
-            .init
-            .or_later(Observed::seen(NvmlResult::Code(0), origin.clone()));
+        self.facts.nvml.init.or_later(Observed::seen(NvmlResult::Code(0), origin.clone()));
         self.query(NvmlResult::Code(0), origin);
     }
 
@@ -110,10 +90,7 @@ impl Output<'_> {
             match value {
                 SmiMessage::InitFailed(code) => self.failed(code, origin),
                 SmiMessage::LibraryMissing => {
-                    self.facts
-                        .library
-                        .nvml
-                        .or_better(Observed::Absent(origin.clone()));
+                    self.facts.library.nvml.or_better(Observed::Absent(origin.clone()));
                     self.failed(12, origin);
                 }
                 SmiMessage::NoDevices => {
@@ -124,10 +101,7 @@ impl Output<'_> {
                     self.device_failed(address, code, origin);
                 }
                 SmiMessage::LibraryVersion(version) => {
-                    self.facts
-                        .library
-                        .reported
-                        .or_later(Observed::seen(version, origin));
+                    self.facts.library.reported.or_later(Observed::seen(version, origin));
                 }
                 SmiMessage::CommandMissing => {
                     self.facts.mentions_gpu = true;
@@ -138,10 +112,7 @@ impl Output<'_> {
     }
 
     fn failed(&mut self, code: i64, origin: Origin) {
-        self.facts
-            .nvml
-            .init
-            .or_later(Observed::seen(NvmlResult::Code(code), origin.clone()));
+        self.facts.nvml.init.or_later(Observed::seen(NvmlResult::Code(code), origin.clone()));
         self.query(NvmlResult::Code(code), origin);
     }
 
@@ -152,15 +123,8 @@ impl Output<'_> {
         code: Option<i64>,
         origin: Origin,
     ) {
-        let known = self
-            .facts
-            .nvml
-            .gpus
-            .iter()
-            .find(|gpu| gpu.value.address == address);
-        let device = known
-            .filter(|_| address.is_some())
-            .and_then(|gpu| gpu.value.index);
+        let known = self.facts.nvml.gpus.iter().find(|gpu| gpu.value.address == address);
+        let device = known.filter(|_| address.is_some()).and_then(|gpu| gpu.value.index);
         self.facts.mentions_gpu = true;
         self.facts.nvml.queries.push(NvmlQuery {
             query: "nvmlDeviceGetHandleByIndex".to_owned(),
@@ -197,10 +161,7 @@ impl Output<'_> {
     fn header(&mut self, line: u32, header: &smi_table::Header) {
         let origin = self.origin(line);
         if let Some(version) = header.smi.as_deref().and_then(DriverVersion::parse) {
-            self.facts
-                .library
-                .reported
-                .or_later(Observed::seen(version, origin));
+            self.facts.library.reported.or_later(Observed::seen(version, origin));
         }
         self.driver_version(line, header.driver.as_deref());
         self.cuda_version(line, header.cuda.as_deref());
@@ -209,10 +170,7 @@ impl Output<'_> {
     fn driver_version(&mut self, line: u32, text: Option<&str>) {
         if let Some(version) = text.and_then(DriverVersion::parse) {
             let origin = self.origin(line);
-            self.facts
-                .nvml
-                .driver_version
-                .or_later(Observed::seen(version, origin));
+            self.facts.nvml.driver_version.or_later(Observed::seen(version, origin));
         }
     }
 
@@ -252,10 +210,7 @@ impl Output<'_> {
         if let Some(At { line, value }) = report.attached {
             self.answered(line);
             let origin = self.origin(line);
-            self.facts
-                .nvml
-                .count
-                .or_later(Observed::seen(value, origin));
+            self.facts.nvml.count.or_later(Observed::seen(value, origin));
         }
         if let Some(first) = report.gpus.first() {
             self.answered(first.line);
@@ -307,10 +262,7 @@ impl Output<'_> {
         let origin = self.origin(first.line);
         let whole = all && !self.item.partial;
         if let (true, Ok(count)) = (whole, u32::try_from(gpus.len())) {
-            self.facts
-                .nvml
-                .count
-                .or_later(Observed::seen(count, origin));
+            self.facts.nvml.count.or_later(Observed::seen(count, origin));
         }
         for At { line, value } in gpus {
             let origin = self.origin(line);

@@ -71,10 +71,13 @@ impl Reader {
             }
             return;
         }
-        if let Some((key, value)) = line.split_once(':') {
-            self.field(number, key.trim_end(), value.trim());
-        } else if let Some((key, value)) = line.split_once('=') {
-            self.variable(number, key, value);
+        // A value may hold the other mark, so the first one counts.
+        match line.split_once([':', '=']) {
+            Some((key, value)) if line.as_bytes().get(key.len()) == Some(&b':') => {
+                self.field(number, key.trim_end(), value.trim());
+            }
+            Some((key, value)) => self.variable(number, key, value),
+            None => {}
         }
     }
 
@@ -108,19 +111,12 @@ impl Reader {
     }
 
     fn torch(&mut self, number: u32) -> &mut Torch {
-        &mut self
-            .parsed
-            .value
-            .torch
-            .get_or_insert_with(|| At::new(number, Torch::default()))
-            .value
+        &mut self.parsed.value.torch.get_or_insert_with(|| At::new(number, Torch::default())).value
     }
 
     /// Reads a line of the list of GPUs. Returns whether it was one.
     fn gpu(&mut self, number: u32, line: &str) -> bool {
-        let named = line
-            .strip_prefix("GPU ")
-            .and_then(|rest| rest.split_once(": "));
+        let named = line.strip_prefix("GPU ").and_then(|rest| rest.split_once(": "));
         if let Some((index, name)) = named {
             // Old layouts append the UUID.
             let name = name.split(" (UUID").next().unwrap_or(name).trim();
@@ -142,11 +138,9 @@ impl Reader {
             && name
                 .bytes()
                 .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
-        let ours = [
-            "CUDA_", "NVIDIA_", "LD_", "NCCL_", "VLLM_", "PYTORCH_", "TORCH_",
-        ]
-        .iter()
-        .any(|prefix| name.starts_with(prefix));
+        let ours = ["CUDA_", "NVIDIA_", "LD_", "NCCL_", "VLLM_", "PYTORCH_", "TORCH_"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
         let env = &mut self.parsed.value.env;
         if plain && ours && env.len() < LIST_LIMIT {
             env.push(At::new(number, (name.to_owned(), value.to_owned())));
@@ -170,8 +164,7 @@ fn yes(value: &str) -> Option<bool> {
 /// machine's.
 fn kernel_of_platform(value: &str) -> Option<String> {
     let rest = value.strip_prefix("Linux-")?;
-    let end = ["-x86_64-", "-aarch64-", "-ppc64le-"]
-        .iter()
-        .find_map(|machine| rest.find(machine))?;
+    let end =
+        ["-x86_64-", "-aarch64-", "-ppc64le-"].iter().find_map(|machine| rest.find(machine))?;
     rest.get(..end).map(str::to_owned)
 }

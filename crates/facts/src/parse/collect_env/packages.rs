@@ -27,12 +27,7 @@ fn package(name: &str, version: &str, build: Option<&str>) -> Package {
     let cuda = cuda_of_version(version)
         .or_else(|| build.and_then(cuda_of_build))
         .or_else(|| cuda_of_runtime(name, version));
-    Package {
-        name: name.to_owned(),
-        version: version.to_owned(),
-        cuda,
-        python: None,
-    }
+    Package { name: name.to_owned(), version: version.to_owned(), cuda, python: None }
 }
 
 /// `2.10.0+cu128`.

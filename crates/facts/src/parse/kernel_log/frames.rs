@@ -48,10 +48,7 @@ mod tests {
 
     #[test]
     fn frames_in_all_their_forms() {
-        assert_eq!(
-            of_line(" ? nv_open_device+0x12/0x34 [nvidia]"),
-            ["nv_open_device [nvidia]"]
-        );
+        assert_eq!(of_line(" ? nv_open_device+0x12/0x34 [nvidia]"), ["nv_open_device [nvidia]"]);
         assert_eq!(
             of_line("[<0>] rwsem_down_read_slowpath+0x1a/0x2b0"),
             ["rwsem_down_read_slowpath"]

@@ -42,17 +42,10 @@ impl Joiner {
         }
         let near = |at: u32| line.number.saturating_sub(at) <= REACH;
         if line.device.is_none() {
-            line.device = self
-                .device
-                .filter(|(at, _)| near(*at))
-                .map(|(_, device)| device);
+            line.device = self.device.filter(|(at, _)| near(*at)).map(|(_, device)| device);
         }
         if let Some((_, id)) = self.pci_id.as_ref().filter(|(at, _)| near(*at)) {
-            for found in line
-                .matches
-                .iter_mut()
-                .filter(|found| is_verdict(found.signature.id))
-            {
+            for found in line.matches.iter_mut().filter(|found| is_verdict(found.signature.id)) {
                 found.captures.insert("pci_id", id.clone());
             }
         }

@@ -2,8 +2,7 @@
 //! so that one automaton over all literals can tell which expressions a line needs.
 //!
 //! The derivation is conservative: what it does not understand yields no literal, and an
-//! expression without one is tried on every line that names the driver or the bus. The automaton
-//! ignores case, so `(?i)` needs no care.
+//! expression without one is tried on every line that names the driver.
 
 /// Deepest nesting of groups that is followed.
 const DEPTH_LIMIT: u32 = 16;
@@ -12,17 +11,34 @@ const USEFUL_LENGTH: usize = 4;
 
 /// The literals, or `None` when no useful ones were found.
 pub(super) fn required(regex: &str) -> Option<Vec<String>> {
-    let mut parser = Parser {
-        chars: regex.chars().collect(),
-        at: 0,
-    };
+    let mut parser = Parser { chars: regex.chars().collect(), at: 0, ignores_case: false };
     let info = parser.alternation(0)?;
     // An early end means a closing bracket too many, so that nothing can be said.
     if parser.at < parser.chars.len() {
         return None;
     }
-    info.best
-        .filter(|set| set.iter().all(|literal| literal.len() >= USEFUL_LENGTH))
+    let set = info.best?;
+    let useful = set.iter().all(|literal| literal.len() >= USEFUL_LENGTH);
+    let set = if parser.ignores_case {
+        set.iter().flat_map(|text| spellings(text)).collect()
+    } else {
+        set
+    };
+    useful.then_some(set)
+}
+
+/// The first letters of a text in all their cases: a shorter literal is required all the same.
+fn spellings(text: &str) -> Vec<String> {
+    let mut out = vec![String::new()];
+    for ch in text.chars().take(USEFUL_LENGTH) {
+        let mut cases = vec![ch.to_ascii_lowercase(), ch.to_ascii_uppercase()];
+        cases.dedup();
+        out = out
+            .iter()
+            .flat_map(|head| cases.iter().map(move |case| format!("{head}{case}")))
+            .collect();
+    }
+    out
 }
 
 /// What is known of a part of an expression.
@@ -45,6 +61,8 @@ enum Repeat {
 struct Parser {
     chars: Vec<char>,
     at: usize,
+    /// A flag `i` was seen. It is taken to hold everywhere, which only asks for more spellings.
+    ignores_case: bool,
 }
 
 impl Parser {
@@ -77,10 +95,7 @@ impl Parser {
                 all
             });
         }
-        Some(Info {
-            exact: None,
-            best: union,
-        })
+        Some(Info { exact: None, best: union })
     }
 
     fn concatenation(&mut self, depth: u32) -> Option<Info> {
@@ -97,10 +112,7 @@ impl Parser {
 
     /// One character, class or group.
     fn atom(&mut self, depth: u32) -> Option<Info> {
-        const NOTHING: Info = Info {
-            exact: None,
-            best: None,
-        };
+        const NOTHING: Info = Info { exact: None, best: None };
         match self.next()? {
             '(' => self.group(depth),
             '[' => {
@@ -111,15 +123,9 @@ impl Parser {
             '\\' => {
                 let ch = self.next()?;
                 let literal = !ch.is_ascii_alphanumeric();
-                Some(Info {
-                    exact: literal.then(|| ch.to_string()),
-                    best: None,
-                })
+                Some(Info { exact: literal.then(|| ch.to_string()), best: None })
             }
-            ch => Some(Info {
-                exact: Some(ch.to_string()),
-                best: None,
-            }),
+            ch => Some(Info { exact: Some(ch.to_string()), best: None }),
         }
     }
 
@@ -129,15 +135,14 @@ impl Parser {
         }
         if self.eat('?') {
             // `?:`, `?P<name>`, or flags such as `?i`, alone or before a colon.
+            let named = matches!(self.peek(), Some('P' | '<'));
             loop {
                 match self.next()? {
                     ':' | '>' => break,
                     ')' => {
-                        return Some(Info {
-                            exact: Some(String::new()),
-                            best: None,
-                        });
+                        return Some(Info { exact: Some(String::new()), best: None });
                     }
+                    'i' if !named => self.ignores_case = true,
                     _ => {}
                 }
             }
@@ -173,11 +178,7 @@ impl Parser {
                     self.at += 1;
                 }
                 let never_none = first.is_ascii_digit() && first != '0';
-                if never_none {
-                    Repeat::Some
-                } else {
-                    Repeat::Optional
-                }
+                if never_none { Repeat::Some } else { Repeat::Optional }
             }
             _ => return Some(Repeat::Once),
         };
@@ -197,11 +198,7 @@ struct Run {
 
 impl Default for Run {
     fn default() -> Self {
-        Run {
-            text: String::new(),
-            best: None,
-            gapless: true,
-        }
+        Run { text: String::new(), best: None, gapless: true }
     }
 }
 
@@ -229,11 +226,7 @@ impl Run {
 
     fn offer(&mut self, set: Option<Vec<String>>) {
         let Some(set) = set else { return };
-        if self
-            .best
-            .as_ref()
-            .is_none_or(|best| worth(&set) > worth(best))
-        {
+        if self.best.as_ref().is_none_or(|best| worth(&set) > worth(best)) {
             self.best = Some(set);
         }
     }
@@ -241,10 +234,7 @@ impl Run {
     fn finish(mut self) -> Info {
         let exact = self.gapless.then(|| self.text.clone());
         self.gap();
-        Info {
-            exact,
-            best: self.best,
-        }
+        Info { exact, best: self.best }
     }
 }
 
@@ -273,7 +263,6 @@ mod tests {
             ["request_free_mem_region() err "]
         );
         assert_eq!(literals(r"\*{10,} GSP Timeout \*{10,}"), [" GSP Timeout *"]);
-        assert_eq!(literals("(?i)dkms error"), ["dkms error"]);
     }
 
     #[test]
@@ -291,15 +280,16 @@ mod tests {
     }
 
     #[test]
+    fn without_regard_to_case_all_spellings_of_a_beginning_are_given() {
+        let all = literals("(?i)dkms error");
+        assert_eq!(all.len(), 16);
+        assert!(["dkms", "DKMS", "Dkms"].iter().all(|text| all.iter().any(|known| known == text)));
+        assert_eq!(literals("(?P<id>a)bcdef"), ["abcdef"]);
+    }
+
+    #[test]
     fn broken_expressions_yield_nothing() {
-        for regex in [
-            "(abcd",
-            "abcd)",
-            "[abcd",
-            "abcd\\",
-            "abcd{",
-            "[[:alpha:]]abcd",
-        ] {
+        for regex in ["(abcd", "abcd)", "[abcd", "abcd\\", "abcd{", "[[:alpha:]]abcd"] {
             assert_eq!(required(regex), None, "{regex}");
         }
     }

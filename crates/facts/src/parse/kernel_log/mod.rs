@@ -40,39 +40,20 @@ pub fn parse(bytes: &[u8]) -> Parsed<ParsedLog> {
     let mut parsed: Parsed<ParsedLog> = Parsed::default();
     let lines = &mut parsed.value.lines;
     let mut dropped = 0_usize;
-    for line in lines_of(&text) {
-        let Some(mut line) = scanner.line(line) else {
-            continue;
-        };
+    scanner.text(&text, |mut line| {
         if lines.len() == LINES_LIMIT {
             dropped += 1;
-            continue;
+        } else {
+            joiner.join(&mut line, lines);
+            lines.push(line);
         }
-        joiner.join(&mut line, lines);
-        lines.push(line);
-    }
+    });
     parsed.value.line_count = scanner.lines();
     parsed.value.first_stamp = scanner.first_stamp();
     if dropped > 0 {
-        parsed.complain(
-            0,
-            format!("{dropped} more lines about the driver were passed over"),
-        );
+        parsed.complain(0, format!("{dropped} more lines about the driver were passed over"));
     }
     parsed
-}
-
-fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        let line = rest.get(..end)?;
-        rest = rest.get(end + 1..).unwrap_or_default();
-        Some(line)
-    })
 }
 
 /// Windows tools save logs as UTF-16. Other text stays as it is, without a copy.

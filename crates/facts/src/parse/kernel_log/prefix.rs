@@ -74,17 +74,10 @@ fn time_in_bracket(inner: &str) -> Option<Stamp> {
 fn is_other_bracket(inner: &str) -> bool {
     let inner = inner.trim();
     let number = |text: &str| {
-        !text.is_empty()
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_digit() || byte == b'.')
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
     };
-    let marked = inner
-        .strip_prefix(['+', 'T', 'C'])
-        .is_some_and(|rest| number(rest.trim_start()));
-    let month = inner
-        .get(..3)
-        .is_some_and(|month| stamp::month_number(month).is_some());
+    let marked = inner.strip_prefix(['+', 'T', 'C']).is_some_and(|rest| number(rest.trim_start()));
+    let month = inner.get(..3).is_some_and(|month| stamp::month_number(month).is_some());
     marked || month
 }
 
@@ -104,13 +97,7 @@ fn kmsg(text: &str) -> Option<(Option<Stamp>, &str)> {
     let microseconds: u64 = fields.next()?.parse().ok()?;
     fields.next()?;
     let seconds = std::time::Duration::from_micros(microseconds).as_secs_f64();
-    Some((
-        Some(Stamp {
-            seconds,
-            clock: Clock::Boot,
-        }),
-        after,
-    ))
+    Some((Some(Stamp { seconds, clock: Clock::Boot }), after))
 }
 
 /// `kern  :err   : ` of `dmesg -x`.
@@ -118,9 +105,7 @@ fn facility(text: &str) -> Option<(Option<Stamp>, &str)> {
     let (name, rest) = text.split_once(':')?;
     let (level, after) = rest.split_once(':')?;
     let known = matches!(name.trim_end(), "kern" | "user" | "daemon" | "syslog");
-    let levels = [
-        "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug",
-    ];
+    let levels = ["emerg", "alert", "crit", "err", "warn", "notice", "info", "debug"];
     (known && levels.contains(&level.trim_end())).then_some((None, after))
 }
 
@@ -134,13 +119,7 @@ fn unix(text: &str) -> Option<(Option<Stamp>, &str)> {
     let (number, after) = text.split_once(' ')?;
     let stamp = stamp::boot(number).filter(|stamp| stamp.seconds > 1e9)?;
     let (_, _) = after.split_once(" kernel")?;
-    Some((
-        Some(Stamp {
-            clock: Clock::Epoch,
-            ..stamp
-        }),
-        host_and_tag(after),
-    ))
+    Some((Some(Stamp { clock: Clock::Epoch, ..stamp }), host_and_tag(after)))
 }
 
 /// Takes off `host kernel: ` and `host kernel - - - `, and the host before any other tag.

@@ -49,12 +49,7 @@ impl Default for LogScanner {
 impl LogScanner {
     /// A scanner at line 1.
     pub fn new() -> LogScanner {
-        LogScanner {
-            matcher: matcher(),
-            hits: Hits::default(),
-            number: 0,
-            first_stamp: None,
-        }
+        LogScanner { matcher: matcher(), hits: Hits::default(), number: 0, first_stamp: None }
     }
 
     /// How many lines went through.
@@ -65,6 +60,41 @@ impl LogScanner {
     /// The first stamp that was seen near the beginning.
     pub fn first_stamp(&self) -> Option<Stamp> {
         self.first_stamp
+    }
+
+    /// Reads many lines at once, and hands on those that say something.
+    ///
+    /// Equal to calling [`LogScanner::line`] for each line, and faster where most lines say
+    /// nothing: what lies between two literals is only searched for line ends.
+    pub fn text(&mut self, text: &[u8], mut keep: impl FnMut(ParsedLine)) {
+        let mut rest = text;
+        // Escapes may stand within a literal, so that lines with any are read one by one.
+        let plain = memchr::memchr(0x1b, rest).is_none();
+        while !rest.is_empty() {
+            if plain && self.number >= LINES_WITH_FIRST_STAMP {
+                let Some(hit) = self.matcher.next_hit(rest) else {
+                    self.pass_over(rest);
+                    return;
+                };
+                let head = rest.get(..hit).unwrap_or_default();
+                let begin = memchr::memrchr(b'\n', head).map_or(0, |end| end + 1);
+                self.pass_over(head.get(..begin).unwrap_or_default());
+                rest = rest.get(begin..).unwrap_or_default();
+            }
+            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            if let Some(line) = self.line(rest.get(..end).unwrap_or_default()) {
+                keep(line);
+            }
+            rest = rest.get(end + 1..).unwrap_or_default();
+        }
+    }
+
+    /// Counts lines that hold no literal. The last one may lack its end.
+    fn pass_over(&mut self, lines: &[u8]) {
+        let ends = memchr::memchr_iter(b'\n', lines).count();
+        let unended = usize::from(lines.last().is_some_and(|last| *last != b'\n'));
+        let count = u32::try_from(ends + unended).unwrap_or(u32::MAX);
+        self.number = self.number.saturating_add(count);
     }
 
     /// Reads one line, with or without its end. `None` for a line that says nothing here.
@@ -80,11 +110,7 @@ impl LogScanner {
         }
         let matches = self.matcher.matches(&line, &self.hits);
         let whole = String::from_utf8_lossy(&line);
-        let frames = if self.hits.has_frames {
-            frames::of_line(&whole)
-        } else {
-            Vec::new()
-        };
+        let frames = if self.hits.has_frames { frames::of_line(&whole) } else { Vec::new() };
         let unlisted = self.hits.names_driver && matches.is_empty() && frames.is_empty();
         if matches.is_empty() && frames.is_empty() && !unlisted {
             return None;
@@ -92,15 +118,7 @@ impl LogScanner {
         let (time, text) = prefix::split(&whole);
         let device = device_of(&matches, text);
         let text = text.to_owned();
-        Some(ParsedLine {
-            number: self.number,
-            time,
-            text,
-            device,
-            matches,
-            frames,
-            unlisted,
-        })
+        Some(ParsedLine { number: self.number, time, text, device, matches, frames, unlisted })
     }
 }
 

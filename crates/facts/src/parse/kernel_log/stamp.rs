@@ -27,10 +27,7 @@ pub(super) fn boot(text: &str) -> Option<Stamp> {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     (digits(whole) && digits(fraction) && text.len() < 32)
         .then(|| text.parse().ok())?
-        .map(|seconds| Stamp {
-            seconds,
-            clock: Clock::Boot,
-        })
+        .map(|seconds| Stamp { seconds, clock: Clock::Boot })
 }
 
 /// Reads `Nov 30 08:36:01` with or without a fraction, and gives what follows it.
@@ -42,13 +39,7 @@ pub(super) fn month_day(text: &str) -> Option<(Stamp, &str)> {
     let (time, rest) = rest.split_once(' ')?;
     // The days of a leap year, so that 29 February has its place.
     let seconds = f64::from(days_in_leap_year(month, day) * 86_400) + clock_time(time)?;
-    Some((
-        Stamp {
-            seconds,
-            clock: Clock::Year,
-        },
-        rest,
-    ))
+    Some((Stamp { seconds, clock: Clock::Year }, rest))
 }
 
 /// Reads `Mon Nov 30 08:36:01 2026`, as `dmesg -T` writes it.
@@ -88,20 +79,10 @@ fn split_zone(time: &str) -> (&str, f64) {
     let (clock, zone) = time.split_at(at);
     let digits: String = zone.chars().filter(char::is_ascii_digit).collect();
     let part = |range: std::ops::Range<usize>| {
-        digits
-            .get(range)
-            .and_then(|part| part.parse::<u32>().ok())
-            .unwrap_or(0)
+        digits.get(range).and_then(|part| part.parse::<u32>().ok()).unwrap_or(0)
     };
     let seconds = f64::from(part(0..2) * 3600 + part(2..4) * 60);
-    (
-        clock,
-        if zone.starts_with('-') {
-            -seconds
-        } else {
-            seconds
-        },
-    )
+    (clock, if zone.starts_with('-') { -seconds } else { seconds })
 }
 
 /// Reads `08:36:01.123456` as seconds of the day.
@@ -110,22 +91,16 @@ fn clock_time(text: &str) -> Option<f64> {
     let hours: u32 = parts.next()?.parse().ok().filter(|hours| *hours < 24)?;
     let minutes: u32 = parts.next()?.parse().ok().filter(|minutes| *minutes < 60)?;
     let seconds = parts.next().unwrap_or("0").replace(',', ".");
-    let plain = seconds
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let plain = seconds.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let seconds: f64 = plain.then(|| seconds.parse().ok())??;
     let in_range = seconds < 61.0 && parts.next().is_none();
     in_range.then(|| f64::from(hours * 3600 + minutes * 60) + seconds)
 }
 
 pub(super) fn month_number(name: &str) -> Option<u32> {
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    (1..)
-        .zip(MONTHS)
-        .find(|(_, known)| *known == name)
-        .map(|(number, _)| number)
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    (1..).zip(MONTHS).find(|(_, known)| *known == name).map(|(number, _)| number)
 }
 
 fn days_in_leap_year(month: u32, day: u32) -> u32 {
@@ -148,8 +123,5 @@ fn epoch(year: i64, month: u32, day: u32, seconds_of_day: f64) -> Option<Stamp> 
     let day_of_era = era_year * 365 + era_year / 4 - era_year / 100 + day_of_year;
     let days = year.div_euclid(400) * 146_097 + day_of_era - 719_468;
     let days = u32::try_from(days).ok()?;
-    Some(Stamp {
-        seconds: f64::from(days) * 86_400.0 + seconds_of_day,
-        clock: Clock::Epoch,
-    })
+    Some(Stamp { seconds: f64::from(days) * 86_400.0 + seconds_of_day, clock: Clock::Epoch })
 }

@@ -12,31 +12,16 @@ pub(super) fn read(number: u32, content: &str, out: &mut LspciDevice) {
     if let Some(driver) = content.strip_prefix("Kernel driver in use:") {
         device.driver = seen(number, content, driver.trim().to_owned());
     } else if let Some(modules) = content.strip_prefix("Kernel modules:") {
-        out.modules = modules
-            .split(',')
-            .map(|name| name.trim().to_owned())
-            .collect();
+        out.modules = modules.split(',').map(|name| name.trim().to_owned()).collect();
     } else if let Some(rest) = content.strip_prefix("Subsystem:") {
         let ids = rest.rsplit_once('[').map_or(rest, |(_, ids)| ids);
         device.subsystem = id_pair(ids.trim().trim_end_matches(']'));
     } else if let Some(rest) = content.strip_prefix("Region ") {
         add_bar(number, content, rest, &mut device.bars);
     } else if let Some(rest) = content.strip_prefix("LnkCap:") {
-        update_link(
-            number,
-            content,
-            &mut device.link,
-            speed_and_width(rest),
-            Which::Most,
-        );
+        update_link(number, content, &mut device.link, speed_and_width(rest), Which::Most);
     } else if let Some(rest) = content.strip_prefix("LnkSta:") {
-        update_link(
-            number,
-            content,
-            &mut device.link,
-            speed_and_width(rest),
-            Which::Now,
-        );
+        update_link(number, content, &mut device.link, speed_and_width(rest), Which::Now);
     } else if let Some(node) = content.strip_prefix("NUMA node:") {
         if let Ok(node) = node.trim().parse() {
             device.numa_node = seen(number, content, node);
@@ -72,14 +57,8 @@ fn bar(rest: &str) -> Option<Bar> {
     let (index, rest) = rest.split_once(": Memory at ")?;
     let index = index.parse().ok().filter(|index: &u8| *index < 6)?;
     let start = u64::from_str_radix(rest.split_ascii_whitespace().next()?, 16).unwrap_or(0);
-    let size = rest
-        .split_once("[size=")
-        .and_then(|(_, size)| size_bytes(size));
-    Some(Bar {
-        index,
-        start,
-        size_bytes: size.unwrap_or(0),
-    })
+    let size = rest.split_once("[size=").and_then(|(_, size)| size_bytes(size));
+    Some(Bar { index, start, size_bytes: size.unwrap_or(0) })
 }
 
 /// `16M]`.
@@ -123,12 +102,7 @@ fn update_link(
 ) {
     let Some((gts, width)) = values else { return };
     if !link.is_seen() {
-        let none = Link {
-            current_gts: 0.0,
-            current_width: 0,
-            max_gts: 0.0,
-            max_width: 0,
-        };
+        let none = Link { current_gts: 0.0, current_width: 0, max_gts: 0.0, max_width: 0 };
         *link = seen(number, content, none);
     }
     let Observed::Seen(known) = link else { return };

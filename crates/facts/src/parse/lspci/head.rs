@@ -12,9 +12,7 @@ pub(super) struct Head {
 /// Reads a first line.
 pub(super) fn parse(line: &str) -> Option<Head> {
     let (slot, rest) = line.split_once(' ')?;
-    let function = slot
-        .rsplit_once('.')
-        .is_some_and(|(_, function)| function.len() == 1);
+    let function = slot.rsplit_once('.').is_some_and(|(_, function)| function.len() == 1);
     let address = PciAddress::parse(slot).filter(|_| function)?;
     let (rest, revision) = match rest.rsplit_once(" (rev ") {
         Some((rest, revision)) => (rest, revision.split(')').next()),
@@ -26,10 +24,7 @@ pub(super) fn parse(line: &str) -> Option<Head> {
         Some((class, name)) => read_named(class, name, &mut device),
         None => return None,
     }
-    Some(Head {
-        device,
-        lost: revision == Some("ff"),
-    })
+    Some(Head { device, lost: revision == Some("ff") })
 }
 
 fn empty(address: PciAddress) -> PciDevice {
@@ -95,10 +90,7 @@ fn read_named(class: &str, name: &str, device: &mut PciDevice) {
 
 /// The text and what stands in the brackets at its end, when that is an id.
 fn split_brackets(text: &str) -> (&str, Option<&str>) {
-    let inner = text
-        .trim_end()
-        .strip_suffix(']')
-        .and_then(|text| text.rsplit_once('['));
+    let inner = text.trim_end().strip_suffix(']').and_then(|text| text.rsplit_once('['));
     match inner {
         Some((head, ids)) if numeric(ids).is_some() || id_pair(ids).is_some() => {
             (head.trim_end(), Some(ids))
@@ -135,8 +127,5 @@ fn class_of_words(words: &str) -> Option<u32> {
         ("Serial bus controller", 0x0c_80_00),
         ("Infiniband controller", 0x02_07_00),
     ];
-    CLASSES
-        .iter()
-        .find(|(name, _)| words == *name)
-        .map(|(_, class)| *class)
+    CLASSES.iter().find(|(name, _)| words == *name).map(|(_, class)| *class)
 }

@@ -46,11 +46,7 @@ pub fn parse(text: &str) -> Parsed<Lspci> {
             let address = head.device.address;
             if nvidia && listing.devices.len() < LIST_LIMIT {
                 let lost = head.lost.then(|| At::new(number, content.to_owned()));
-                let device = LspciDevice {
-                    device: head.device,
-                    modules: Vec::new(),
-                    lost,
-                };
+                let device = LspciDevice { device: head.device, modules: Vec::new(), lost };
                 listing.devices.push(At::new(number, device));
             }
             current = address.map(|address| Current { address, nvidia });
@@ -69,9 +65,7 @@ struct Current {
 fn detail(number: u32, content: &str, current: &Current, listing: &mut Lspci) {
     if let Some(flags) = content.strip_prefix("ACSCtl:") {
         if listing.acs.len() < LIST_LIMIT {
-            listing
-                .acs
-                .push(At::new(number, (current.address, flags.trim().to_owned())));
+            listing.acs.push(At::new(number, (current.address, flags.trim().to_owned())));
         }
     } else if let (true, Some(device)) = (current.nvidia, listing.devices.last_mut()) {
         detail::read(number, content, &mut device.value);

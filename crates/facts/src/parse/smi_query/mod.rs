@@ -22,10 +22,7 @@ pub struct QueriedGpu {
 impl QueriedGpu {
     /// The value at a path such as `Fabric/State`.
     pub fn get(&self, path: &str) -> Option<&str> {
-        self.entries
-            .iter()
-            .find(|entry| entry.path == path)
-            .map(|entry| entry.value.as_str())
+        self.entries.iter().find(|entry| entry.path == path).map(|entry| entry.value.as_str())
     }
 }
 
@@ -55,11 +52,7 @@ pub fn parse(text: &str) -> Parsed<SmiQuery> {
     for group in tree::groups(text) {
         let mut entries = group.entries;
         take_report_fields(&mut entries, &mut query);
-        let mut gpu = QueriedGpu {
-            gpu: NvmlGpu::default(),
-            gsp_line: None,
-            entries,
-        };
+        let mut gpu = QueriedGpu { gpu: NvmlGpu::default(), gsp_line: None, entries };
         gpu.gpu.address = group.address;
         fill(&mut gpu);
         let known = gpu.gpu != NvmlGpu::default();
@@ -68,11 +61,7 @@ pub fn parse(text: &str) -> Parsed<SmiQuery> {
         }
     }
     // The order of the report is that of the indices only when all GPUs are in it.
-    if query
-        .attached
-        .as_ref()
-        .is_some_and(|n| usize::try_from(n.value) == Ok(query.gpus.len()))
-    {
+    if query.attached.as_ref().is_some_and(|n| usize::try_from(n.value) == Ok(query.gpus.len())) {
         for (index, gpu) in (0..).zip(&mut query.gpus) {
             gpu.value.gpu.index = Some(index);
         }
@@ -88,11 +77,7 @@ fn take_report_fields(entries: &mut Vec<Entry>, query: &mut SmiQuery) {
             "Driver Version" | "KMD Version" => query.driver = Some(at()),
             "CUDA Version" | "CUDA UMD Version" => query.cuda = Some(at()),
             "Attached GPUs" => {
-                query.attached = entry
-                    .value
-                    .parse()
-                    .ok()
-                    .map(|count| At::new(entry.line, count));
+                query.attached = entry.value.parse().ok().map(|count| At::new(entry.line, count));
             }
             _ => return true,
         }
@@ -102,11 +87,7 @@ fn take_report_fields(entries: &mut Vec<Entry>, query: &mut SmiQuery) {
 
 /// Enters the entries that are typed.
 fn fill(queried: &mut QueriedGpu) {
-    let QueriedGpu {
-        gpu,
-        gsp_line,
-        entries,
-    } = queried;
+    let QueriedGpu { gpu, gsp_line, entries } = queried;
     let mut memory_used = None;
     let mut memory_total = None;
     for Entry { line, path, value } in entries.iter() {

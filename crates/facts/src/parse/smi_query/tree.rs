@@ -55,20 +55,14 @@ impl Builder {
         }
         if let Some(address) = gpu_heading(content) {
             self.above.clear();
-            self.groups.push(Group {
-                line: number,
-                address: Some(address),
-                entries: Vec::new(),
-            });
+            self.groups.push(Group { line: number, address: Some(address), entries: Vec::new() });
             return;
         }
         let indent = line.len() - line.trim_start().len();
         while self.above.last().is_some_and(|(above, _)| *above >= indent) {
             self.above.pop();
         }
-        match content
-            .split_once(" : ")
-            .or_else(|| content.strip_suffix(" :").map(|key| (key, "")))
+        match content.split_once(" : ").or_else(|| content.strip_suffix(" :").map(|key| (key, "")))
         {
             Some((key, value)) => self.entry(number, key.trim_end(), value.trim()),
             // A heading has no colon. What stands at the margin is none: a prompt, a message.
@@ -87,19 +81,12 @@ impl Builder {
         }
         path.push_str(key);
         if self.begins_group(&path) {
-            self.groups.push(Group {
-                line,
-                ..Group::default()
-            });
+            self.groups.push(Group { line, ..Group::default() });
         }
         if let Some(group) = self.groups.last_mut()
             && group.entries.len() < ENTRIES_LIMIT
         {
-            group.entries.push(Entry {
-                line,
-                path,
-                value: value.to_owned(),
-            });
+            group.entries.push(Entry { line, path, value: value.to_owned() });
         }
     }
 
@@ -108,18 +95,12 @@ impl Builder {
         let Some(group) = self.groups.last() else {
             return true;
         };
-        let first = group
-            .entries
-            .first()
-            .is_some_and(|entry| entry.path == path);
+        let first = group.entries.first().is_some_and(|entry| entry.path == path);
         first && group.address.is_none()
     }
 }
 
 fn gpu_heading(content: &str) -> Option<PciAddress> {
     let address = content.strip_prefix("GPU ")?;
-    address
-        .contains(':')
-        .then(|| PciAddress::parse(address))
-        .flatten()
+    address.contains(':').then(|| PciAddress::parse(address)).flatten()
 }

@@ -4,9 +4,7 @@ use super::Header;
 
 /// A line of dashes or equal signs.
 pub(super) fn is_rule(row: &str) -> bool {
-    row.chars()
-        .all(|ch| matches!(ch, '+' | '-' | '=' | '|' | ' '))
-        && row.contains(['-', '='])
+    row.chars().all(|ch| matches!(ch, '+' | '-' | '=' | '|' | ' ')) && row.contains(['-', '='])
 }
 
 /// The cells between the bars, trimmed.
@@ -22,17 +20,11 @@ pub(super) fn header(cell: &str) -> Option<Header> {
     let smi = word_after(cell, &["NVIDIA-SMI"])?;
     let driver = word_after(cell, &["Driver Version:", "KMD Version:"]);
     let cuda = word_after(cell, &["CUDA Version:", "CUDA UMD Version:"]);
-    (driver.is_some() || cuda.is_some()).then_some(Header {
-        smi: Some(smi),
-        driver,
-        cuda,
-    })
+    (driver.is_some() || cuda.is_some()).then_some(Header { smi: Some(smi), driver, cuda })
 }
 
 fn word_after(cell: &str, labels: &[&str]) -> Option<String> {
-    let rest = labels
-        .iter()
-        .find_map(|label| cell.split_once(label).map(|(_, rest)| rest))?;
+    let rest = labels.iter().find_map(|label| cell.split_once(label).map(|(_, rest)| rest))?;
     rest.split_ascii_whitespace().next().map(str::to_owned)
 }
 
@@ -49,7 +41,5 @@ pub(super) fn is_heading(cells: &[&str]) -> bool {
         "GPU  ",
     ];
     cells.iter().all(|cell| cell.is_empty())
-        || cells
-            .iter()
-            .any(|cell| WORDS.iter().any(|word| cell.contains(word)))
+        || cells.iter().any(|cell| WORDS.iter().any(|word| cell.contains(word)))
 }

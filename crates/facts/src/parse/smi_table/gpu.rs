@@ -11,17 +11,13 @@ pub(super) fn first_line(cells: &[&str]) -> Option<NvmlGpu> {
     let (index, rest) = left.split_once(char::is_whitespace)?;
     let index = index.parse().ok()?;
     let (name, persistence) = split_persistence(rest.trim());
-    let (address, _) = middle
-        .split_once(char::is_whitespace)
-        .unwrap_or((middle, ""));
+    let (address, _) = middle.split_once(char::is_whitespace).unwrap_or((middle, ""));
     let address = PciAddress::parse(address.trim_end_matches("ERR!"));
     // A GPU that does not answer shows `ERR!` or `N/A` where its address should be.
     let plausible = address.is_some() || middle.contains("ERR!") || middle.contains("N/A");
     plausible.then(|| NvmlGpu {
         index: Some(index),
-        name: name
-            .filter(|name| !matches!(*name, "ERR!" | "N/A"))
-            .map(str::to_owned),
+        name: name.filter(|name| !matches!(*name, "ERR!" | "N/A")).map(str::to_owned),
         persistence,
         address,
         ..NvmlGpu::default()
@@ -38,10 +34,7 @@ fn split_persistence(text: &str) -> (Option<&str>, Option<bool>) {
         // No mode at all, as in a table of WDDM devices with its own words.
         _ => return (Some(text).filter(|text| !text.is_empty()), None),
     };
-    (
-        Some(name.trim()).filter(|name| !name.is_empty()),
-        persistence,
-    )
+    (Some(name.trim()).filter(|name| !name.is_empty()), persistence)
 }
 
 /// The lines below it: memory usage in the second cell; compute mode, then MIG mode, in the third.
@@ -83,8 +76,5 @@ fn compute_mode(cell: &str) -> Option<&'static str> {
         ("Prohibited", "Prohibited"),
         ("Exclusive_Process", "Exclusive_Process"),
     ];
-    MODES
-        .iter()
-        .find(|(shown, _)| cell.ends_with(shown))
-        .map(|(_, mode)| *mode)
+    MODES.iter().find(|(shown, _)| cell.ends_with(shown)).map(|(_, mode)| *mode)
 }

@@ -87,11 +87,7 @@ const ROWS_LIMIT: usize = 4096;
 
 /// Reads the table, or what is there of it.
 pub fn parse(text: &str) -> Parsed<SmiTable> {
-    let mut reader = Reader {
-        part: Part::Gpus,
-        in_gpu: false,
-        parsed: Parsed::default(),
-    };
+    let mut reader = Reader { part: Part::Gpus, in_gpu: false, parsed: Parsed::default() };
     for (number, line) in numbered(text) {
         // Quoted tables come with marks in front; the first bar or corner begins the row.
         let start = line.find(['|', '+']).filter(|start| *start < 16);
@@ -122,10 +118,7 @@ impl Reader {
         let first = cells.first().copied().unwrap_or("");
         if let Some(header) = cells::header(first) {
             self.part = Part::Gpus;
-            self.parsed
-                .value
-                .header
-                .get_or_insert(At::new(number, header));
+            self.parsed.value.header.get_or_insert(At::new(number, header));
         } else if first.starts_with("MIG devices:") {
             self.part = Part::MigDevices;
         } else if first.starts_with("Processes:") || first.starts_with("Compute processes:") {
@@ -150,8 +143,7 @@ impl Reader {
         } else if let (true, Some(gpu)) = (self.in_gpu, table.gpus.last_mut()) {
             gpu::next_line(cells, &mut gpu.value);
         } else if !cells::is_heading(cells) {
-            self.parsed
-                .complain(number, "unknown row in nvidia-smi's table");
+            self.parsed.complain(number, "unknown row in nvidia-smi's table");
             return;
         }
         let index = table.gpus.last().and_then(|gpu| gpu.value.index);

@@ -6,12 +6,7 @@ use super::{MigRow, ProcessRow};
 pub(super) fn mig_row(cells: &[&str]) -> Option<MigRow> {
     let mut numbers = cells.first()?.split_ascii_whitespace().map(str::parse);
     let mut next = || numbers.next()?.ok();
-    Some(MigRow {
-        gpu: next()?,
-        gpu_instance: next()?,
-        compute_instance: next()?,
-        device: next()?,
-    })
+    Some(MigRow { gpu: next()?, gpu_instance: next()?, compute_instance: next()?, device: next()? })
 }
 
 /// `0   N/A  N/A   1234   C   python3   1000MiB`; before 450 without the two instance columns.
@@ -30,16 +25,8 @@ pub(super) fn process_row(cell: &str) -> Option<ProcessRow> {
     let pid = head.last()?.parse().ok()?;
     let kind = words.next()?.to_owned();
     let mut name: Vec<&str> = words.collect();
-    if name
-        .last()
-        .is_some_and(|word| word.ends_with("MiB") || *word == "N/A")
-    {
+    if name.last().is_some_and(|word| word.ends_with("MiB") || *word == "N/A") {
         name.pop();
     }
-    Some(ProcessRow {
-        gpu,
-        pid,
-        kind,
-        name: name.join(" "),
-    })
+    Some(ProcessRow { gpu, pid, kind, name: name.join(" ") })
 }

@@ -22,7 +22,11 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         Progress' or 'Not Started', and cuInit answers 802 or asks again without end. Machines \
         without NVSwitch need no such service, and a guest without switches depends on the one of \
         its host.",
-    explains: &[SymptomId::CudaInitFails, SymptomId::CudaInitHangs, SymptomId::FrameworkNoGpu],
+    explains: &[
+        SymptomId::CudaInitFails,
+        SymptomId::CudaInitHangs,
+        SymptomId::FrameworkNoGpu,
+    ],
     specializes: &[],
     look_alikes: &[
         LookAlike {
@@ -68,7 +72,11 @@ fn weigh(facts: &Facts) -> Weighing {
             weighing.supports(Moderate, *statement, origin);
         }
         Switches::Board(name, origin) if answer.is_some() => {
-            weighing.supports(Weak, format!("{name} is a board for NVSwitch machines"), origin);
+            weighing.supports(
+                Weak,
+                format!("{name} is a board for NVSwitch machines"),
+                origin,
+            );
             weighing.needs(Need::PciDevices);
         }
         Switches::Unknown if answer.is_none() => return Weighing::not_applicable(),
@@ -82,12 +90,28 @@ fn weigh(facts: &Facts) -> Weighing {
         return weighing;
     }
     if let Some(trial) = answer {
-        let strength = if matches!(switches, Switches::Seen(..)) { Strong } else { Moderate };
-        weighing.supports(strength, "cuInit answers 802, system not ready", &trial.origin);
+        let strength = if matches!(switches, Switches::Seen(..)) {
+            Strong
+        } else {
+            Moderate
+        };
+        weighing.supports(
+            strength,
+            "cuInit answers 802, system not ready",
+            &trial.origin,
+        );
     } else if let Some((other, trial)) = readings::init_failure(facts) {
-        weighing.objects(Strong, format!("cuInit answers {other}, not 802"), &trial.origin);
+        weighing.objects(
+            Strong,
+            format!("cuInit answers {other}, not 802"),
+            &trial.origin,
+        );
     }
-    service(facts, matches!(switches, Switches::Seen(..)) && answer.is_some(), &mut weighing);
+    service(
+        facts,
+        matches!(switches, Switches::Seen(..)) && answer.is_some(),
+        &mut weighing,
+    );
     state(facts, &mut weighing);
     weighing
 }
@@ -105,7 +129,11 @@ enum Switches {
 }
 
 fn switches(facts: &Facts) -> Switches {
-    let bus = facts.pci.devices.origin().filter(|_| facts.pci.nvswitches().next().is_some());
+    let bus = facts
+        .pci
+        .devices
+        .origin()
+        .filter(|_| facts.pci.nvswitches().next().is_some());
     if let Some(origin) = bus {
         return Switches::Seen("NVSwitches are on the bus", origin.clone());
     }
@@ -116,7 +144,10 @@ fn switches(facts: &Facts) -> Switches {
         return if seen.value {
             Switches::Seen("NVSwitches are here", seen.origin.clone())
         } else {
-            Switches::None("this machine has no NVSwitch".to_owned(), seen.origin.clone())
+            Switches::None(
+                "this machine has no NVSwitch".to_owned(),
+                seen.origin.clone(),
+            )
         };
     }
     let boards = readings::boards(facts);
@@ -126,7 +157,9 @@ fn switches(facts: &Facts) -> Switches {
         (Some(board), _) if board.value.product.architecture.starts_with("Blackwell") => {
             Switches::Board(board.value.name.clone(), board.origin.clone())
         }
-        (Some(board), _) if facts.pci.devices.is_seen() => without_switch(facts, &board.value, &board.origin),
+        (Some(board), _) if facts.pci.devices.is_seen() => {
+            without_switch(facts, &board.value, &board.origin)
+        }
         (Some(board), _) => Switches::Board(board.value.name.clone(), board.origin.clone()),
         (None, Some(board)) => {
             let statement = format!("{} is no board for NVSwitch machines", board.value.name);
@@ -139,9 +172,20 @@ fn switches(facts: &Facts) -> Switches {
 /// SXM boards whose bus was listed and holds no switch: four GPUs linked directly, or a guest that
 /// was given GPUs alone.
 fn without_switch(facts: &Facts, board: &Board, origin: &Origin) -> Switches {
-    let guest = facts.host.hypervisor.value().is_some_and(|name| name != "none");
-    let here = if guest { "in this guest" } else { "on this bus" };
-    Switches::None(format!("{} without a switch {here}", board.name), origin.clone())
+    let guest = facts
+        .host
+        .hypervisor
+        .value()
+        .is_some_and(|name| name != "none");
+    let here = if guest {
+        "in this guest"
+    } else {
+        "on this bus"
+    };
+    Switches::None(
+        format!("{} without a switch {here}", board.name),
+        origin.clone(),
+    )
 }
 
 /// Boards that sit on NVSwitch machines: SXM modules of A100 and later with many siblings. PCIe,
@@ -171,12 +215,17 @@ fn service(facts: &Facts, proven: bool, weighing: &mut Weighing) {
                 weighing.rules_out("nvidia-fabricmanager is running", &seen.origin);
                 return;
             }
-            ServiceState::NotInstalled => {
-                ("nvidia-fabricmanager is not installed".to_owned(), &seen.origin)
-            }
+            ServiceState::NotInstalled => (
+                "nvidia-fabricmanager is not installed".to_owned(),
+                &seen.origin,
+            ),
             ServiceState::Stopped(said) if said.contains("failed") => {
                 // It was started and ended by itself: why, its log tells.
-                weighing.supports(Moderate, format!("nvidia-fabricmanager: {said}"), &seen.origin);
+                weighing.supports(
+                    Moderate,
+                    format!("nvidia-fabricmanager: {said}"),
+                    &seen.origin,
+                );
                 return;
             }
             ServiceState::Stopped(said) => (format!("nvidia-fabricmanager: {said}"), &seen.origin),
@@ -197,21 +246,34 @@ fn service(facts: &Facts, proven: bool, weighing: &mut Weighing) {
 /// The fabric's state as the GPUs report it.
 fn state(facts: &Facts, weighing: &mut Weighing) {
     let mut reported = facts.nvml.gpus.iter().filter_map(|gpu| {
-        Some((gpu.value.fabric_state.as_deref()?, gpu.value.fabric_status.as_deref(), &gpu.origin))
+        Some((
+            gpu.value.fabric_state.as_deref()?,
+            gpu.value.fabric_status.as_deref(),
+            &gpu.origin,
+        ))
     });
-    if let Some((word, _, origin)) =
-        reported.clone().find(|(word, ..)| matches!(*word, "In Progress" | "Not Started"))
+    if let Some((word, _, origin)) = reported
+        .clone()
+        .find(|(word, ..)| matches!(*word, "In Progress" | "Not Started"))
     {
-        weighing.supports(Moderate, format!("the GPUs' fabric state is '{word}'"), origin);
-    } else if let Some((_, _, origin)) =
-        reported.find(|(word, status, _)| *word == "Completed" && status.is_none_or(|s| s == "Success"))
+        weighing.supports(
+            Moderate,
+            format!("the GPUs' fabric state is '{word}'"),
+            origin,
+        );
+    } else if let Some((_, _, origin)) = reported
+        .find(|(word, status, _)| *word == "Completed" && status.is_none_or(|s| s == "Success"))
     {
         weighing.rules_out("the GPUs' fabric state is 'Completed'", origin);
     } else {
         weighing.needs(Need::FabricState);
     }
     if let Some(origin) = readings::logged(facts, &["FABRIC_ADDR"]) {
-        weighing.supports(Moderate, "the driver logged a GPU without a fabric address", origin);
+        weighing.supports(
+            Moderate,
+            "the driver logged a GPU without a fabric address",
+            origin,
+        );
     }
 }
 
@@ -219,21 +281,40 @@ fn remedy(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
     let version = readings::driver_version(facts);
     let version = version.map_or("VERSION".to_owned(), |seen| seen.value.to_string());
-    let remedy = Remedy::new(Impact::RestartsService, "nothing that works now")
-        .step_to(place, install(facts, &version), "exactly the driver's version");
+    let remedy = Remedy::new(Impact::RestartsService, "nothing that works now").step_to(
+        place,
+        install(facts, &version),
+        "exactly the driver's version",
+    );
     let remedy = if fifth_nvlink(facts) {
         remedy
-            .step_to(place, "modprobe -a mlx5_ib ib_umad", "the switches are managed through InfiniBand")
-            .step_to(place, "install nvlsm", "the subnet manager of this generation")
+            .step_to(
+                place,
+                "modprobe -a mlx5_ib ib_umad",
+                "the switches are managed through InfiniBand",
+            )
+            .step_to(
+                place,
+                "install nvlsm",
+                "the subnet manager of this generation",
+            )
     } else {
         remedy
     };
     remedy
-        .step_to(place, "systemctl enable --now nvidia-fabricmanager", "starts it now and at every boot")
+        .step_to(
+            place,
+            "systemctl enable --now nvidia-fabricmanager",
+            "starts it now and at every boot",
+        )
         .undo("systemctl disable --now nvidia-fabricmanager")
-        .verify("nvidia-smi -q | grep -A2 Fabric prints Completed and Success, and cuInit answers 0")
+        .verify(
+            "nvidia-smi -q | grep -A2 Fabric prints Completed and Success, and cuInit answers 0",
+        )
         .will_not_help("another PyTorch build: a bare cuInit answers 802 as well")
-        .will_not_help("a fabric manager of another release: it refuses a driver that is not its own")
+        .will_not_help(
+            "a fabric manager of another release: it refuses a driver that is not its own",
+        )
 }
 
 /// Blackwell boards, whose switches speak InfiniBand to their manager.
@@ -249,7 +330,9 @@ fn install(facts: &Facts, version: &str) -> String {
         Distribution::Ubuntu | Distribution::Debian | Distribution::Proxmox => {
             format!("apt install 'nvidia-fabricmanager-{branch}={version}*'")
         }
-        Distribution::Fedora | Distribution::Rhel => format!("dnf install nvidia-fabric-manager-{version}"),
+        Distribution::Fedora | Distribution::Rhel => {
+            format!("dnf install nvidia-fabric-manager-{version}")
+        }
         Distribution::Suse => format!("zypper install nvidia-fabricmanager={version}"),
         Distribution::Arch | Distribution::Nixos | Distribution::Other => {
             format!("install nvidia-fabricmanager {version}")

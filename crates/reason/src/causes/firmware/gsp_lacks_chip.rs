@@ -100,7 +100,8 @@ fn sections(facts: &Facts, chips: &[Seen<Chip>], weighing: &mut Weighing) {
     let mut carried = Vec::new();
     let mut undecided = chips.is_empty();
     for chip in chips {
-        let (Some(family), Some(name)) = (chip.value.gsp_family, file_name(facts, &chip.value)) else {
+        let (Some(family), Some(name)) = (chip.value.gsp_family, file_name(facts, &chip.value))
+        else {
             continue;
         };
         let file = files.iter().find(|file| base_name(&file.path) == name);
@@ -130,7 +131,10 @@ fn lacking(
     weighing: &mut Weighing,
 ) {
     let Some(file) = file else { return };
-    let version = file.version.as_ref().map_or(String::new(), |version| format!(" of {version}"));
+    let version = file
+        .version
+        .as_ref()
+        .map_or(String::new(), |version| format!(" of {version}"));
     let statement = format!("{name}{version} has no .fwsignature_{family}");
     if gpu_did_not_start(facts).is_some() {
         weighing.confirms(statement, &file.origin);
@@ -146,7 +150,11 @@ fn neighbours(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) = gpu_did_not_start(facts) {
         weighing.supports(Weak, "the GPU did not start", &origin);
     } else if let Some(gpu) = facts.nvml.gpus.first() {
-        weighing.objects(Strong, "NVML lists GPUs, so they were initialised", &gpu.origin);
+        weighing.objects(
+            Strong,
+            "NVML lists GPUs, so they were initialised",
+            &gpu.origin,
+        );
     }
     if let Some(origin) = readings::logged(facts, &["GSP_FW_MISSING"]) {
         weighing.objects(Strong, "the driver got no firmware image at all", origin);
@@ -161,7 +169,8 @@ fn remedy(facts: &Facts) -> Remedy {
         .max_by_key(|tag| facts::version::DriverVersion::parse(tag));
     let needed = match first {
         Some(tag) => format!("install driver {tag} or later, module and libraries alike"),
-        None => "install a driver that lists this GPU as supported, module and libraries alike".to_owned(),
+        None => "install a driver that lists this GPU as supported, module and libraries alike"
+            .to_owned(),
     };
     Remedy::new(Impact::Reboots, "everything on the machine, for one reboot")
         .step_to(place, needed, "its firmware carries the chip's family")

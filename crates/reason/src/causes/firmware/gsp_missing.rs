@@ -87,13 +87,17 @@ fn weigh(facts: &Facts) -> Weighing {
 /// fault.
 fn loader(facts: &Facts, weighing: &mut Weighing) {
     let loaded = readings::driver_version(facts).map(|seen| seen.value.to_string());
-    let events = facts.log.events.iter().filter(|event| {
-        matches!(event.signature, "FW_DIRECT_LOAD" | "FW_LOADING_FAILED")
-    });
+    let events = facts
+        .log
+        .events
+        .iter()
+        .filter(|event| matches!(event.signature, "FW_DIRECT_LOAD" | "FW_LOADING_FAILED"));
     let mut other_error = None;
     let mut no_such_file = false;
     for event in events {
-        let Some((file, version)) = requested(event) else { continue };
+        let Some((file, version)) = requested(event) else {
+            continue;
+        };
         let current = loaded.as_deref().is_none_or(|loaded| loaded == version);
         match event.get("err") {
             Some("-2") if current => {
@@ -106,7 +110,10 @@ fn loader(facts: &Facts, weighing: &mut Weighing) {
                 weighing.supports(Weak, statement, &event.origin);
             }
             Some(error) if current => {
-                other_error = Some((format!("{file} could not be read: error {error}, not -2"), event));
+                other_error = Some((
+                    format!("{file} could not be read: error {error}, not -2"),
+                    event,
+                ));
             }
             Some(_) | None => {}
         }
@@ -122,14 +129,21 @@ fn requested(event: &LogEvent) -> Option<(&str, &str)> {
     let path = event.get("path")?;
     let mut parts = path.rsplit('/');
     let (file, version) = (parts.next()?, parts.next()?);
-    let is_version = version.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
+    let is_version = version
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_digit());
     (file.starts_with("gsp") && is_version).then_some((file, version))
 }
 
 /// What the driver logged.
 fn driver_log(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) = readings::logged(facts, &["GSP_FW_MISSING"]) {
-        weighing.supports(Strong, "the driver logged that it got no firmware image", origin);
+        weighing.supports(
+            Strong,
+            "the driver logged that it got no firmware image",
+            origin,
+        );
     }
     for event in facts.log.with("RMINIT_FAILED") {
         match event.get("code") {
@@ -145,7 +159,10 @@ fn driver_log(facts: &Facts, weighing: &mut Weighing) {
         }
     }
     if let Some(origin) = readings::logged(facts, &["GSP_VER_MISMATCH"]) {
-        weighing.rules_out("a firmware file was found and refused for its version", origin);
+        weighing.rules_out(
+            "a firmware file was found and refused for its version",
+            origin,
+        );
     }
 }
 
@@ -155,14 +172,22 @@ fn on_disk(facts: &Facts, weighing: &mut Weighing) {
     let host = files_are_the_kernels(facts);
     match &facts.firmware.files {
         Observed::Absent(origin) if host => {
-            weighing.supports(Strong, "the firmware folder holds no GSP file for it", origin);
+            weighing.supports(
+                Strong,
+                "the firmware folder holds no GSP file for it",
+                origin,
+            );
         }
         Observed::Seen(_) => match wanted_file(facts) {
             Wanted::Found(path, origin) if host => {
                 weighing.rules_out(format!("{path} is there"), &origin);
             }
             Wanted::Found(path, origin) => {
-                weighing.objects(Strong, format!("{path} is there, in the container"), &origin);
+                weighing.objects(
+                    Strong,
+                    format!("{path} is there, in the container"),
+                    &origin,
+                );
                 weighing.needs(Need::GspFile);
             }
             Wanted::OthersOnly(statement, origin) if host => {
@@ -190,8 +215,10 @@ enum Wanted {
 
 fn wanted_file(facts: &Facts) -> Wanted {
     let files = files_for_module(facts);
-    let mut names: Vec<&str> =
-        chips(facts).iter().filter_map(|chip| file_name(facts, &chip.value)).collect();
+    let mut names: Vec<&str> = chips(facts)
+        .iter()
+        .filter_map(|chip| file_name(facts, &chip.value))
+        .collect();
     names.sort_unstable();
     names.dedup();
     let missing: Vec<&str> = names
@@ -206,9 +233,10 @@ fn wanted_file(facts: &Facts) -> Wanted {
         }
         (Some(_), true, _) => Wanted::Undecided,
         (Some(file), false, None) => Wanted::Found(file.path.clone(), file.origin.clone()),
-        (Some(file), false, Some(name)) => {
-            Wanted::OthersOnly(format!("{name} does not stand beside {}", file.path), file.origin.clone())
-        }
+        (Some(file), false, Some(name)) => Wanted::OthersOnly(
+            format!("{name} does not stand beside {}", file.path),
+            file.origin.clone(),
+        ),
         (None, _, _) => match other_release(facts) {
             Some((statement, origin)) => Wanted::OthersOnly(statement, origin),
             None => Wanted::Undecided,
@@ -229,7 +257,11 @@ fn answers(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) = readings::cuda_works(facts) {
         weighing.rules_out("cuInit answers 0", origin);
     } else if let Some(gpu) = facts.nvml.gpus.first() {
-        weighing.objects(Strong, "NVML lists GPUs, so they were initialised", &gpu.origin);
+        weighing.objects(
+            Strong,
+            "NVML lists GPUs, so they were initialised",
+            &gpu.origin,
+        );
     }
     if let Some(origin) = facts.firmware.not_running.first()
         && !weighing.support.is_empty()
@@ -243,13 +275,27 @@ fn remedy(facts: &Facts) -> Remedy {
     let version = wanted_version(facts);
     let folder = format!("/lib/firmware/nvidia/{version}");
     Remedy::new(Impact::None, "nothing")
-        .step_to(place, install(facts, &version), "brings the file of exactly this version")
-        .step_to(place, format!("ls -l {folder}/"), "must list gsp_ga10x.bin and gsp_tu10x.bin")
-        .step_to(place, "nvidia-smi -L", "the driver asks for the file again at the next open")
+        .step_to(
+            place,
+            install(facts, &version),
+            "brings the file of exactly this version",
+        )
+        .step_to(
+            place,
+            format!("ls -l {folder}/"),
+            "must list gsp_ga10x.bin and gsp_tu10x.bin",
+        )
+        .step_to(
+            place,
+            "nvidia-smi -L",
+            "the driver asks for the file again at the next open",
+        )
         .undo("remove the package again")
         .verify("nvidia-smi -q | grep 'GSP Firmware' prints the module's version")
         .will_not_help("linux-firmware's files under nvidia/CHIP/gsp: they are nouveau's")
-        .will_not_help("a file of another release: its version must equal the module's to the last digit")
+        .will_not_help(
+            "a file of another release: its version must equal the module's to the last digit",
+        )
         .will_not_help("another CUDA toolkit or framework: the GPU does not start beneath them")
 }
 
@@ -258,7 +304,10 @@ fn wanted_version(facts: &Facts) -> String {
     if let Some(seen) = readings::driver_version(facts) {
         return seen.value.to_string();
     }
-    let asked = facts.log.with("FW_DIRECT_LOAD").find_map(|event| Some(requested(event)?.1.to_owned()));
+    let asked = facts
+        .log
+        .with("FW_DIRECT_LOAD")
+        .find_map(|event| Some(requested(event)?.1.to_owned()));
     asked.unwrap_or_else(|| "VERSION".to_owned())
 }
 

@@ -22,7 +22,12 @@ fn running(facts: &Facts) -> Option<(String, Origin)> {
 fn chips(facts: &Facts) -> Vec<Seen<Chip>> {
     readings::chips(facts)
         .into_iter()
-        .filter_map(|product| Some(Seen::new(chip::by_name(product.value.chip?)?, product.origin)))
+        .filter_map(|product| {
+            Some(Seen::new(
+                chip::by_name(product.value.chip?)?,
+                product.origin,
+            ))
+        })
         .collect()
 }
 
@@ -56,7 +61,10 @@ fn files_for_module(facts: &Facts) -> Vec<&GspFile> {
 }
 
 fn belongs_to(file: &GspFile, version: &str) -> bool {
-    let inside = file.version.as_ref().is_some_and(|found| found.to_string() == version);
+    let inside = file
+        .version
+        .as_ref()
+        .is_some_and(|found| found.to_string() == version);
     inside || file.path.contains(&format!("/{version}/"))
 }
 

@@ -24,11 +24,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         and neither the driver's nor the toolkit's. Within one major version any driver will do \
         (12.8 runs on a driver for 12.2), PTX aside. The wheel brings its runtime along, so a \
         toolkit on disk plays no part; and cuInit, which knows nothing of runtimes, answers 0.",
-    explains: &[
-        SymptomId::FrameworkNoGpu,
-        SymptomId::CudaInitFails,
-        SymptomId::CudaContextFails,
-    ],
+    explains: &[SymptomId::FrameworkNoGpu, SymptomId::CudaInitFails, SymptomId::CudaContextFails],
     specializes: &[],
     look_alikes: &[
         LookAlike {
@@ -71,7 +67,9 @@ fn weigh(facts: &Facts) -> Weighing {
 
 fn messages(facts: &Facts, weighing: &mut Weighing) {
     for (message, origin) in &facts.framework.messages {
-        let FrameworkMessage::DriverTooOld { found } = message else { continue };
+        let FrameworkMessage::DriverTooOld { found } = message else {
+            continue;
+        };
         let statement = match found {
             Some(found) => {
                 format!("the framework calls the driver too old; it found support for CUDA {found}")
@@ -104,7 +102,9 @@ fn versions(facts: &Facts, weighing: &mut Weighing) {
     };
     let (needed, offered) = (runtime.value, driver.value);
     if needed <= offered {
-        let statement = format!("{needed} <= {offered}: {name} needs CUDA {needed}, the driver supports {offered}");
+        let statement = format!(
+            "{needed} <= {offered}: {name} needs CUDA {needed}, the driver supports {offered}"
+        );
         weighing.rules_out(statement, &driver.origin);
     } else if required(needed) <= offered {
         let statement = format!(
@@ -132,11 +132,17 @@ fn remedy(facts: &Facts) -> Remedy {
         Distribution::Fedora | Distribution::Rhel => "dnf install nvidia-open".to_owned(),
         Distribution::Suse => "zypper install nvidia-open".to_owned(),
         Distribution::Arch => "pacman -Syu nvidia-open".to_owned(),
-        Distribution::Debian | Distribution::Proxmox | Distribution::Nixos | Distribution::Other => {
+        Distribution::Debian
+        | Distribution::Proxmox
+        | Distribution::Nixos
+        | Distribution::Other => {
             "install a newer driver from its present source, the same as before".to_owned()
         }
     };
-    let mut remedy = Remedy::new(Impact::Reboots, "with a newer driver every GPU program; with another wheel only this one");
+    let mut remedy = Remedy::new(
+        Impact::Reboots,
+        "with a newer driver every GPU program; with another wheel only this one",
+    );
     if let Some(tag) = wheel_tag(facts) {
         remedy = remedy.step_to(
             Place::Program,
@@ -153,7 +159,9 @@ fn remedy(facts: &Facts) -> Remedy {
         } else {
             format!("nvidia-smi shows driver {wanted}, and torch.cuda.is_available() is True")
         })
-        .will_not_help("another CUDA toolkit: the wheel brings its own runtime, and only the driver counts")
+        .will_not_help(
+            "another CUDA toolkit: the wheel brings its own runtime, and only the driver counts",
+        )
         .will_not_help("driver packages inside the container: the module is the host's")
 }
 

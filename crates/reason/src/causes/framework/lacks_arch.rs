@@ -24,7 +24,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     explains: &[SymptomId::FrameworkNoCode, SymptomId::CudaContextFails],
     specializes: &[],
     look_alikes: &[
-        LookAlike { id: "framework.ptx-too-new", tell: "error 222: there is PTX, and the driver is too old for it" },
+        LookAlike {
+            id: "framework.ptx-too-new",
+            tell: "error 222: there is PTX, and the driver is too old for it",
+        },
         LookAlike {
             id: "framework.driver-too-old",
             tell: "error 35 at the first call of the runtime, before any kernel",
@@ -181,7 +184,9 @@ struct Build {
 
 impl Build {
     fn of(facts: &Facts) -> Option<Seen<Build>> {
-        let Observed::Seen(torch) = &facts.framework.torch else { return None };
+        let Observed::Seen(torch) = &facts.framework.torch else {
+            return None;
+        };
         let version = torch.value.version.clone().unwrap_or_default();
         let cuda = torch.value.cuda.flatten().map(|cuda| (cuda.major, cuda.minor));
         if let Some(list) = torch.value.arch_list.as_ref().filter(|list| !list.is_empty()) {
@@ -192,8 +197,7 @@ impl Build {
         }
         let cuda = cuda?;
         let shown = format!("torch {version} with CUDA {}.{}", cuda.0, cuda.1);
-        let build =
-            Build { shown, listed: false, codes: Vec::new(), torch: Some((version, cuda)) };
+        let build = Build { shown, listed: false, codes: Vec::new(), torch: Some((version, cuda)) };
         Some(Seen::new(build, torch.origin.clone()))
     }
 
@@ -247,5 +251,31 @@ fn wheel_tag(gpu: (u32, u32)) -> &'static str {
         "cu128"
     } else {
         "cu130"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Code;
+
+    #[test]
+    fn machine_code_stays_within_its_major_capability_and_ptx_does_not() {
+        for (code, gpu, runs) in [
+            ("sm_90", (9, 0), true),
+            ("sm_90", (12, 0), false),
+            ("sm_80", (8, 9), true),
+            ("sm_89", (8, 6), false),
+            ("sm_90a", (9, 0), true),
+            ("sm_100a", (10, 3), false),
+            ("sm_100f", (10, 3), true),
+            ("compute_90", (12, 0), true),
+            ("compute_120", (9, 0), false),
+            ("compute_90a", (12, 0), false),
+        ] {
+            assert_eq!(Code::parse(code).map(|code| code.runs_on(gpu)), Some(runs), "{code}");
+        }
+        for text in ["sm_", "sm_9", "90", "gfx1100"] {
+            assert!(Code::parse(text).is_none(), "{text}");
+        }
     }
 }

@@ -29,11 +29,14 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "framework.lacks-arch",
             tell: "the library loads and fails at the first kernel with 209",
         },
-        LookAlike { id: "framework.driver-too-old", tell: "error 35, whatever toolkit is installed" },
+        LookAlike {
+            id: "framework.driver-too-old",
+            tell: "error 35, whatever toolkit is installed",
+        },
         LookAlike { id: "uvm.hmm", tell: "cuInit itself fails, beneath toolkit and framework" },
     ],
     references: &[
-        "https://github.com/Dao-AILab/flash-attention/issues/1644",
+        "https://github.com/Dao-AILab/flash-attention/issues/1832",
         "https://docs.pytorch.org/docs/stable/cpp_extension.html",
         "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html",
     ],
@@ -80,7 +83,8 @@ fn undefined(library: &str, symbol: &str, origin: &Origin, weighing: &mut Weighi
     let of_framework = ["c10", "torch", "at6", "N2at"].iter().any(|part| symbol.contains(part));
     let file = library.rsplit('/').next().unwrap_or(library);
     if of_framework {
-        let statement = format!("{file} wants a symbol that the installed framework lacks: {symbol}");
+        let statement =
+            format!("{file} wants a symbol that the installed framework lacks: {symbol}");
         weighing.confirms(statement, origin);
     } else {
         let statement = format!("{file} wants a symbol that its CUDA library lacks: {symbol}");
@@ -127,7 +131,9 @@ fn versions(facts: &Facts, failing: bool, weighing: &mut Weighing) {
         compare(nvcc, name, cuda, failing, below.is_some(), weighing);
         return;
     }
-    let Some((number, trial)) = below.filter(|_| !failing) else { return };
+    let Some((number, trial)) = below.filter(|_| !failing) else {
+        return;
+    };
     if nvcc.is_some() || framework.is_some() {
         let statement =
             format!("cuInit answers {number}, and it fails beneath toolkit and framework");

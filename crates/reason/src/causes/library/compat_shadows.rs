@@ -35,7 +35,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "module.version-skew",
             tell: "the driver's own library differs from the module, and NVML answers 18 too",
         },
-        LookAlike { id: "library.bundled-driver", tell: "the other libcuda lies in no compat folder" },
+        LookAlike {
+            id: "library.bundled-driver",
+            tell: "the other libcuda lies in no compat folder",
+        },
     ],
     references: &[
         "https://github.com/vllm-project/vllm/issues/33447",
@@ -158,10 +161,10 @@ fn remedy(facts: &Facts) -> Remedy {
     remedy
         .step_to(
             place,
-            "grep -ln compat /etc/ld.so.conf.d/*.conf | xargs -r rm && ldconfig",
+            "for f in $(grep -l compat /etc/ld.so.conf.d/*.conf); do mv $f $f.off; done; ldconfig",
             "takes the compat folder out of the loader's cache; in an image, as a RUN line",
         )
-        .undo("set LD_LIBRARY_PATH to its former value; ldconfig with the entry restored")
+        .undo("set LD_LIBRARY_PATH to its former value; rename the .off files back and run ldconfig")
         .verify("readlink -f of the libcuda in /proc/PID/maps ends in the module's version, and cuInit answers 0")
         .will_not_help("an older host driver: it would only hide that the wrong library is found")
         .will_not_help("another PyTorch build in the same image: libcuda is found before it matters")

@@ -1,6 +1,7 @@
 //! `library.missing`
 
 use facts::model::cuda::Stage;
+use facts::model::host::ContainerKind;
 use facts::model::library::{LibraryFile, LibraryKind};
 use facts::{Facts, Layer, Observed, Origin};
 
@@ -100,13 +101,13 @@ impl<'a> Sought<'a> {
 
 fn weigh_library(facts: &Facts, sought: &Sought, weighing: &mut Weighing) {
     let soname = sought.soname;
-    let driver = readings::module_loaded(facts);
     if let Observed::Seen(seen) = sought.error {
         let statement = format!("loading {soname} fails: {}", seen.value);
-        match (&driver, explained_elsewhere(facts, &seen.value)) {
-            (Some(_), false) => weighing.confirms(statement, &seen.origin),
-            _ => weighing.supports(Strong, statement, &seen.origin),
-        };
+        if driver_in_reach(facts) && speaks_of_the_file(&seen.value) {
+            weighing.confirms(statement, &seen.origin);
+        } else {
+            weighing.supports(Strong, statement, &seen.origin);
+        }
     } else if let Observed::Absent(origin) = sought.file {
         let statement = format!("the loader finds no {soname}");
         weighing.supports(Strong, statement, origin);
@@ -119,16 +120,27 @@ fn weigh_library(facts: &Facts, sought: &Sought, weighing: &mut Weighing) {
     }
 }
 
+/// A driver is loaded and its nodes are within reach: a library is what lacks. In a container
+/// without nodes more was left out than a library.
+fn driver_in_reach(facts: &Facts) -> bool {
+    let outside = facts.host.container.value() == Some(&ContainerKind::None);
+    let given = facts.node.at("/dev/nvidiactl").is_seen();
+    readings::module_loaded(facts).is_some() && (outside || given)
+}
+
 /// A load error that names something else than an absent or foreign file, such as an address-space
 /// limit, belongs to another cause.
-fn explained_elsewhere(_facts: &Facts, error: &str) -> bool {
-    let own = ["cannot open shared object", "wrong ELF class", "not found", "invalid ELF", "too short"];
-    !own.iter().any(|words| error.contains(words))
+fn speaks_of_the_file(error: &str) -> bool {
+    let own =
+        ["cannot open shared object", "wrong ELF class", "not found", "invalid ELF", "too short"];
+    own.iter().any(|words| error.contains(words))
 }
 
 /// What was not asked for is not put into the container.
 fn capabilities(facts: &Facts, cuda: &Sought, nvml: &Sought, weighing: &mut Weighing) {
-    let Observed::Seen(seen) = facts.process.env("NVIDIA_DRIVER_CAPABILITIES") else { return };
+    let Observed::Seen(seen) = facts.process.env("NVIDIA_DRIVER_CAPABILITIES") else {
+        return;
+    };
     let asked: Vec<&str> = seen.value.split(',').map(str::trim).collect();
     for sought in [cuda, nvml] {
         let granted = asked.contains(&"all") || asked.contains(&sought.capability);
@@ -147,7 +159,8 @@ fn elsewhere(facts: &Facts, cuda: &Sought, weighing: &mut Weighing) {
         return;
     }
     if let Some(file) = right_one(facts) {
-        let statement = format!("it lies in {}, where the loader does not look", folder(&file.path));
+        let statement =
+            format!("it lies in {}, where the loader does not look", folder(&file.path));
         weighing.supports(Moderate, statement, &file.origin);
     }
 }
@@ -163,8 +176,17 @@ fn neighbours(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_LIBRARY_NOT_FOUND) {
         weighing.supports(Moderate, "NVML answers 12: its library was not found", &origin);
     }
-    if sandbox::container(facts).is_some() && !facts.node.at("/dev/nvidiactl").is_seen() {
-        weighing.needs(Need::NodeListing);
+    if sandbox::container(facts).is_some() {
+        match facts.node.at("/dev/nvidiactl") {
+            Observed::Seen(_) => {}
+            Observed::Absent(origin) => {
+                let statement = "the nodes are absent as well: this container was given nothing";
+                weighing.objects(Strong, statement, &origin);
+            }
+            Observed::Denied(..) | Observed::Unknown(_) => {
+                weighing.needs(Need::NodeListing);
+            }
+        }
     }
     if let Some(origin) = facts.library.smi.absent() {
         weighing.supports(Weak, "nvidia-smi is not installed here", origin);
@@ -192,7 +214,9 @@ fn remedy(facts: &Facts) -> Remedy {
     let container = sandbox::container(facts).is_some() && !sandbox::in_lxc(facts);
     let remedy = if container { in_container(facts) } else { on_the_machine(facts) };
     remedy
-        .verify("python3 -c 'import ctypes; print(ctypes.CDLL(\"libcuda.so.1\").cuInit(0))' prints 0")
+        .verify(
+            "python3 -c 'import ctypes; print(ctypes.CDLL(\"libcuda.so.1\").cuInit(0))' prints 0",
+        )
         .will_not_help("installing the CUDA toolkit: its libcuda is only a stub for the linker")
         .will_not_help("copying the library from another machine: its version must be the module's")
 }
@@ -222,16 +246,25 @@ fn on_the_machine(facts: &Facts) -> Remedy {
                 format!("echo {folder} > /etc/ld.so.conf.d/nvidia-driver.conf && ldconfig"),
                 "as root",
             )
-            .step_to(Place::Program, format!("export LD_LIBRARY_PATH={folder}"), "without root, for one program")
+            .step_to(
+                Place::Program,
+                format!("export LD_LIBRARY_PATH={folder}"),
+                "without root, for one program",
+            )
             .undo("rm /etc/ld.so.conf.d/nvidia-driver.conf && ldconfig");
     }
     let version = readings::driver_version(facts);
-    let branch = version.as_ref().map_or("BRANCH".to_owned(), |seen| seen.value.branch().to_string());
+    let branch =
+        version.as_ref().map_or("BRANCH".to_owned(), |seen| seen.value.branch().to_string());
     let exact = version.map_or("the module's version".to_owned(), |seen| seen.value.to_string());
     let remedy = remedy
         .step_to(Place::Here, format!("apt-get install libnvidia-compute-{branch}"), "Ubuntu")
         .step_to(Place::Here, "apt-get install libcuda1 libnvidia-ml1", "Debian")
-        .step_to(Place::Here, "dnf install nvidia-driver-cuda-libs nvidia-driver-cuda", "RHEL and its kin");
+        .step_to(
+            Place::Here,
+            "dnf install nvidia-driver-cuda-libs nvidia-driver-cuda",
+            "RHEL and its kin",
+        );
     let remedy = if sandbox::in_lxc(facts) {
         remedy.step_to(
             Place::Container,

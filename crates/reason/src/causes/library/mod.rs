@@ -50,3 +50,24 @@ fn search_path_without(facts: &Facts, text: &str) -> Option<String> {
     }
     Some(format!("export LD_LIBRARY_PATH={}", kept.join(":")))
 }
+
+#[cfg(test)]
+mod tests {
+    use facts::{Facts, Origin, Seen};
+
+    use super::search_path_without;
+
+    #[test]
+    fn folders_are_taken_out_of_the_search_path() {
+        let mut facts = Facts::default();
+        let mut without = |value: &str| {
+            let seen = Seen::new(value.to_owned(), Origin::item("/proc/self/environ"));
+            facts.process.env.insert("LD_LIBRARY_PATH".to_owned(), seen);
+            search_path_without(&facts, "/stubs")
+        };
+        assert_eq!(without("/a:/usr/local/cuda/lib64"), None);
+        let all_but_stubs = without("/a:/usr/local/cuda/lib64/stubs::/b");
+        assert_eq!(all_but_stubs.as_deref(), Some("export LD_LIBRARY_PATH=/a:/b"));
+        assert_eq!(without("/x/stubs").as_deref(), Some("unset LD_LIBRARY_PATH"));
+    }
+}

@@ -42,7 +42,8 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
-    let stub_code = facts.cuda.plain().find(|trial| trial.failure_code() == Some(code::STUB_LIBRARY));
+    let stub_code =
+        facts.cuda.plain().find(|trial| trial.failure_code() == Some(code::STUB_LIBRARY));
     if let Some(trial) = stub_code {
         let statement = format!("{} answers 34, which only the stub does", trial.what);
         weighing.confirms(statement, &trial.origin);
@@ -68,7 +69,9 @@ fn weigh(facts: &Facts) -> Weighing {
 /// A stubs folder on the search path is how it mostly comes about; by itself it does no harm while
 /// the driver's library is found first.
 fn search_path(facts: &Facts, weighing: &mut Weighing) {
-    let Some(seen) = facts.process.env.get("LD_LIBRARY_PATH") else { return };
+    let Some(seen) = facts.process.env.get("LD_LIBRARY_PATH") else {
+        return;
+    };
     if seen.value.contains("/stubs") {
         weighing.supports(Weak, "LD_LIBRARY_PATH names a stubs folder", &seen.origin);
     }
@@ -124,7 +127,7 @@ fn remedy(facts: &Facts) -> Remedy {
         );
     }
     remedy
-        .undo("set LD_LIBRARY_PATH to its former value")
+        .undo("set LD_LIBRARY_PATH to its former value; ln -s libcuda.so libcuda.so.1 in the stubs folder")
         .verify("ldd of the program, or /proc/PID/maps, shows a libcuda outside stubs, and cuInit answers 0")
         .will_not_help("reinstalling the toolkit: it brings the same stub")
         .will_not_help("reinstalling the driver: its library is there and is not found first")

@@ -55,8 +55,9 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
+    let hangs_at_times = readings::init_hang(facts).is_some() || facts.nvml.hung().next().is_some();
     if let Some(origin) = readings::cuda_works(facts)
-        && facts.nvml.hung().next().is_none()
+        && !hangs_at_times
     {
         weighing.rules_out("cuInit answers 0", origin);
         return weighing;
@@ -85,12 +86,20 @@ fn hangs(facts: &Facts, weighing: &mut Weighing) {
     if let Some(trial) = readings::init_hang(facts) {
         weighing.supports(Weak, "cuInit does not return", &trial.origin);
     }
-    if let Observed::Seen(Seen { value: NvmlResult::Hung, origin }) = &facts.nvml.init {
+    if let Observed::Seen(Seen {
+        value: NvmlResult::Hung,
+        origin,
+    }) = &facts.nvml.init
+    {
         weighing.supports(Moderate, "NVML hangs in its first call", origin);
         return;
     }
     if let Some(query) = facts.nvml.hung().next() {
-        weighing.supports(Moderate, format!("{} does not return", query.query), &query.origin);
+        weighing.supports(
+            Moderate,
+            format!("{} does not return", query.query),
+            &query.origin,
+        );
     } else if let Some(origin) = readings::nvml_works(facts)
         && !weighing.support.is_empty()
     {
@@ -129,13 +138,14 @@ const LOCKS: [&str; 12] = [
     "os_acquire_rwlock_write",
 ];
 
-fn place<'a>(frames: impl Iterator<Item = &'a str> + Clone) -> Place {
+fn place<'a>(frames: &(impl Iterator<Item = &'a str> + Clone)) -> Place {
     let has = |name: &str| frames.clone().any(|frame| function(frame).contains(name));
     let in_driver = frames.clone().any(|frame| frame.contains("[nvidia]"));
     let lock = frames.clone().any(|frame| LOCKS.contains(&function(frame)));
     if has("hmm") || has("memremap_pages") || has("request_free_mem_region") {
         Place::Hmm
-    } else if has("console_lock") && (has("RmShutdownAdapter") || has("os_disable_console_access")) {
+    } else if has("console_lock") && (has("RmShutdownAdapter") || has("os_disable_console_access"))
+    {
         Place::ConsoleInShutdown
     } else if in_driver && lock {
         Place::DriverLock
@@ -154,11 +164,16 @@ fn function(frame: &str) -> &str {
 
 /// The kernel's own watchdog: a task that slept for two minutes, and its stack.
 fn hung_task(facts: &Facts, weighing: &mut Weighing) {
-    let Some(event) = facts.log.with("HUNG_TASK").next() else { return };
-    let (task, seconds) = (event.get("comm").unwrap_or("a task"), event.get("s").unwrap_or("120"));
+    let Some(event) = facts.log.with("HUNG_TASK").next() else {
+        return;
+    };
+    let (task, seconds) = (
+        event.get("comm").unwrap_or("a task"),
+        event.get("s").unwrap_or("120"),
+    );
     let frames = facts.log.frames.iter().map(|(frame, _)| frame.as_str());
     let statement = format!("{task} slept for {seconds} s in the kernel");
-    match place(frames) {
+    match place(&frames) {
         Place::ConsoleInShutdown => {
             let statement = format!("{statement}: RmShutdownAdapter waits for the console lock");
             weighing.confirms(statement, &event.origin);
@@ -197,9 +212,10 @@ fn stuck_probe(run: &ProbeRun, weighing: &mut Weighing) {
     let Some(stuck) = &run.stuck else { return };
     let sleeping = stuck.state == "D";
     let name = &run.probe;
-    match place(stuck.stack.iter().map(String::as_str)) {
+    match place(&stuck.stack.iter().map(String::as_str)) {
         Place::ConsoleInShutdown if sleeping => {
-            let statement = format!("{name} sleeps in RmShutdownAdapter, waiting for the console lock");
+            let statement =
+                format!("{name} sleeps in RmShutdownAdapter, waiting for the console lock");
             weighing.confirms(statement, &run.origin);
         }
         Place::ConsoleInShutdown | Place::DriverLock if sleeping => {
@@ -221,10 +237,17 @@ fn stuck_probe(run: &ProbeRun, weighing: &mut Weighing) {
 /// What state, system call and end tell of a task whose stack could not be read.
 fn without_stack(run: &ProbeRun, stuck: &Stuck, sleeping: bool, weighing: &mut Weighing) {
     let name = &run.probe;
-    let in_uvm = stuck.call.as_deref().is_some_and(|call| call.contains("UVM_"));
+    let in_uvm = stuck
+        .call
+        .as_deref()
+        .is_some_and(|call| call.contains("UVM_"));
     if in_uvm {
         let call = stuck.call.clone().unwrap_or_default();
-        weighing.objects(Moderate, format!("{name} is in {call}, in nvidia_uvm"), &run.origin);
+        weighing.objects(
+            Moderate,
+            format!("{name} is in {call}, in nvidia_uvm"),
+            &run.origin,
+        );
     } else if sleeping && stuck.stack.is_empty() {
         weighing.supports(Moderate, format!("{name} sleeps in state D"), &run.origin);
     } else if run.outcome == Outcome::TimedOut && !sleeping {
@@ -235,11 +258,23 @@ fn without_stack(run: &ProbeRun, stuck: &Stuck, sleeping: bool, weighing: &mut W
 
 /// Faults that look alike and have marks of their own.
 fn neighbours(facts: &Facts, weighing: &mut Weighing) {
-    if let Some((xid, event)) = facts.log.xids().find(|(xid, _)| matches!(xid, 79 | 119 | 120)) {
-        weighing.objects(Strong, format!("Xid {xid}: the GPU stopped answering"), &event.origin);
+    if let Some((xid, event)) = facts
+        .log
+        .xids()
+        .find(|(xid, _)| matches!(xid, 79 | 119 | 120))
+    {
+        weighing.objects(
+            Strong,
+            format!("Xid {xid}: the GPU stopped answering"),
+            &event.origin,
+        );
     }
     if let Some(origin) = readings::logged(facts, &["OOPS"]) {
-        weighing.supports(Weak, "the kernel oopsed, and locks stay held after that", origin);
+        weighing.supports(
+            Weak,
+            "the kernel oopsed, and locks stay held after that",
+            origin,
+        );
     }
 }
 
@@ -262,11 +297,17 @@ fn remedy(facts: &Facts) -> Remedy {
     let remedy = if fixed {
         remedy
     } else {
-        remedy.step_to(place, "install driver 595 or later", "the console-lock deadlock is fixed there")
+        remedy.step_to(
+            place,
+            "install driver 595 or later",
+            "the console-lock deadlock is fixed there",
+        )
     };
     remedy
         .undo("systemctl disable --now nvidia-persistenced")
         .verify("nvidia-smi answers at once, and gpudx is healthy")
-        .will_not_help("kill -9, restarting the container or rmmod: the task never reads the signal")
+        .will_not_help(
+            "kill -9, restarting the container or rmmod: the task never reads the signal",
+        )
         .will_not_help("nvidia-smi --gpu-reset: the reset waits for the same lock")
 }

@@ -12,11 +12,15 @@ pub(super) mod not_loaded;
 pub(super) mod version_skew;
 
 /// Takes the modules out in the order of their dependence and loads them again.
-const RELOAD: &str = "modprobe -r nvidia_drm nvidia_modeset nvidia_uvm nvidia && modprobe -a nvidia nvidia_uvm";
+const RELOAD: &str =
+    "modprobe -r nvidia_drm nvidia_modeset nvidia_uvm nvidia && modprobe -a nvidia nvidia_uvm";
 
 /// A remedy that ends in the modules being loaded anew.
 fn reload() -> Remedy {
-    Remedy::new(Impact::ReloadsModule, "every program that uses a GPU, in all containers")
+    Remedy::new(
+        Impact::ReloadsModule,
+        "every program that uses a GPU, in all containers",
+    )
 }
 
 /// Adds the step that loads the modules anew.
@@ -40,5 +44,8 @@ fn gpus_down(facts: &Facts) -> Option<(String, Origin)> {
         return Some((format!("NVML answers {number}"), origin));
     }
     let trial = readings::init_failed_with(facts, readings::code::NO_DEVICE)?;
-    Some(("cuInit answers 100, no device".to_owned(), trial.origin.clone()))
+    Some((
+        "cuInit answers 100, no device".to_owned(),
+        trial.origin.clone(),
+    ))
 }

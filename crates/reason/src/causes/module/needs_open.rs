@@ -65,11 +65,17 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
     if let Some(origin) = readings::logged(facts, &["NEED_OPEN_MODULES"]) {
-        weighing.confirms("the driver logged that this GPU requires the open modules", origin);
+        weighing.confirms(
+            "the driver logged that this GPU requires the open modules",
+            origin,
+        );
     }
     let flavour = flavour(facts);
     match &flavour {
-        Some(Seen { value: Flavour::Open, origin }) => {
+        Some(Seen {
+            value: Flavour::Open,
+            origin,
+        }) => {
             weighing.rules_out("the open kernel module is loaded", origin);
             return weighing;
         }
@@ -83,7 +89,9 @@ fn weigh(facts: &Facts) -> Weighing {
         return weighing;
     }
     match demand(facts) {
-        Demand::Open(name, origin) => refused(facts, &name, &origin, flavour.as_ref(), &mut weighing),
+        Demand::Open(name, origin) => {
+            refused(facts, &name, &origin, flavour.as_ref(), &mut weighing);
+        }
         Demand::Either(name, origin) => {
             weighing.rules_out(format!("{name} does not need the open modules"), &origin);
         }
@@ -128,13 +136,25 @@ fn refused(
         weighing.supports(Strong, "the proprietary module is loaded", &flavour.origin);
     }
     if let Some((_, event)) = facts.log.xids().find(|(xid, _)| *xid == 169) {
-        weighing.supports(Moderate, "the kernel log has Xid 169, as the refusal shows on GB10", &event.origin);
+        weighing.supports(
+            Moderate,
+            "the kernel log has Xid 169, as the refusal shows on GB10",
+            &event.origin,
+        );
     }
     if let Some(gpu) = facts.nvml.gpus.first() {
-        weighing.objects(Strong, "NVML lists GPUs, so the module drives some", &gpu.origin);
+        weighing.objects(
+            Strong,
+            "NVML lists GPUs, so the module drives some",
+            &gpu.origin,
+        );
     }
     if let Some(origin) = readings::logged(facts, &["BAR_INVALID"]) {
-        weighing.objects(Moderate, "a BAR of the GPU has no address, which either flavour refuses", origin);
+        weighing.objects(
+            Moderate,
+            "a BAR of the GPU has no address, which either flavour refuses",
+            origin,
+        );
     }
 }
 
@@ -176,8 +196,14 @@ fn requires_open(board: &Board) -> Option<bool> {
 fn remedy(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
     let version = readings::driver_version(facts);
-    let branch = version.as_ref().map_or("BRANCH".to_owned(), |seen| seen.value.branch().to_string());
-    let remedy = reload().step_to(place, install(facts, &branch), "the same version in the other flavour");
+    let branch = version
+        .as_ref()
+        .map_or("BRANCH".to_owned(), |seen| seen.value.branch().to_string());
+    let remedy = reload().step_to(
+        place,
+        install(facts, &branch),
+        "the same version in the other flavour",
+    );
     reload_step(facts, remedy)
         .undo("install the proprietary modules again")
         .verify("cat /proc/driver/nvidia/version says 'Open Kernel Module', and gpudx is healthy")

@@ -5,7 +5,7 @@ use facts::model::module::ModuleFile;
 use facts::{Facts, Layer, Observed, Origin};
 
 use crate::cause::{Cause, LookAlike};
-use crate::evidence::Strength::{Moderate, Strong, Weak};
+use crate::evidence::Strength::{self, Moderate, Strong, Weak};
 use crate::machine::{self, Distribution};
 use crate::need::Need;
 use crate::readings::{self, code};
@@ -52,7 +52,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "platform.vfio-bound",
             tell: "the GPU's driver link in sysfs names vfio-pci",
         },
-        LookAlike { id: "pci.no-gpu", tell: "the bus has no NVIDIA GPU, so loading gives ENODEV" },
+        LookAlike {
+            id: "pci.no-gpu",
+            tell: "the bus has no NVIDIA GPU, so loading gives ENODEV",
+        },
     ],
     references: &[
         "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/",
@@ -77,7 +80,8 @@ const REFUSALS: [&str; 9] = [
 ];
 
 fn weigh(facts: &Facts) -> Weighing {
-    let elsewhere = facts.host.wsl.value() == Some(&true) || facts.host.tegra.value() == Some(&true);
+    let elsewhere =
+        facts.host.wsl.value() == Some(&true) || facts.host.tegra.value() == Some(&true);
     if elsewhere {
         return Weighing::not_applicable();
     }
@@ -95,8 +99,10 @@ fn weigh(facts: &Facts) -> Weighing {
     let loadable = on_disk(facts, &mut weighing, absent);
     refusals(facts, &mut weighing);
     devices(facts, &mut weighing);
-    if let (true, true, Some((path, origin))) = (absent, failing, loadable) {
-        weighing.confirms(format!("{path} fits the running kernel and is not loaded"), &origin);
+    let possible = weighing.against.iter().all(|piece| piece.strength < Strength::Decisive);
+    if let (true, true, true, Some((path, origin))) = (possible, absent, failing, loadable) {
+        let statement = format!("{path} fits the running kernel and is not loaded");
+        weighing.confirms(statement, &origin);
     }
     blacklist(facts, &mut weighing);
     weighing
@@ -136,7 +142,11 @@ fn answers(facts: &Facts, weighing: &mut Weighing) -> bool {
     if let Some(trial) = readings::init_failed_with(facts, code::NO_DEVICE) {
         weighing.supports(Weak, "cuInit answers 100, no device", &trial.origin);
     } else if let Some((other, trial)) = readings::init_failure(facts) {
-        weighing.objects(Strong, format!("cuInit answers {other}, not 100"), &trial.origin);
+        weighing.objects(
+            Strong,
+            format!("cuInit answers {other}, not 100"),
+            &trial.origin,
+        );
     }
     weighing.support.len() > before
 }
@@ -150,13 +160,17 @@ fn on_disk(facts: &Facts, weighing: &mut Weighing, absent: bool) -> Option<(Stri
     match &facts.module.on_disk {
         Observed::Seen(files) => {
             let release = facts.host.kernel.value()?.as_str();
-            let own: Vec<&ModuleFile> =
-                files.value.iter().filter(|file| file.name == "nvidia").collect();
+            let own: Vec<&ModuleFile> = files
+                .value
+                .iter()
+                .filter(|file| file.name == "nvidia")
+                .collect();
             if let Some(file) = own.iter().find(|file| fits(file, release)) {
                 return Some((file.path.clone(), file.origin.clone()));
             }
             if !own.is_empty() && own.iter().all(|file| file.kernel.is_some()) {
-                let statement = format!("no nvidia module is there for the running kernel {release}");
+                let statement =
+                    format!("no nvidia module is there for the running kernel {release}");
                 weighing.rules_out(statement, &files.origin);
             }
             None
@@ -176,14 +190,21 @@ fn on_disk(facts: &Facts, weighing: &mut Weighing, absent: bool) -> Option<(Stri
 
 fn fits(file: &ModuleFile, release: &str) -> bool {
     let folder = file.kernel.as_deref() == Some(release);
-    folder && file.vermagic.as_deref().is_none_or(|built_for| built_for == release)
+    folder
+        && file
+            .vermagic
+            .as_deref()
+            .is_none_or(|built_for| built_for == release)
 }
 
 /// Someone tried to load it, and the kernel said no: the fault is what it said.
 fn refusals(facts: &Facts, weighing: &mut Weighing) {
     if let Some(event) = facts.log.first(&REFUSALS) {
         let text = facts::observed::clean_excerpt(&event.text);
-        weighing.rules_out(format!("loading it was tried and refused: {text}"), &event.origin);
+        weighing.rules_out(
+            format!("loading it was tried and refused: {text}"),
+            &event.origin,
+        );
     }
 }
 
@@ -205,7 +226,11 @@ fn devices(facts: &Facts, weighing: &mut Weighing) {
                     weighing.objects(Moderate, format!("{owner} owns a GPU"), &seen.origin);
                 }
                 None if !weighing.support.is_empty() => {
-                    weighing.supports(Weak, "a GPU is on the bus, and no driver owns it", &seen.origin);
+                    weighing.supports(
+                        Weak,
+                        "a GPU is on the bus, and no driver owns it",
+                        &seen.origin,
+                    );
                 }
                 None => {}
             }
@@ -222,16 +247,26 @@ fn blacklist(facts: &Facts, weighing: &mut Weighing) {
     if weighing.support.is_empty() {
         return;
     }
-    let Some(words) = facts.host.cmdline.as_seen() else { return };
+    let Some(words) = facts.host.cmdline.as_seen() else {
+        return;
+    };
     if let Some(word) = words.value.iter().find(|word| keeps_out(word)) {
-        weighing.supports(Moderate, format!("the kernel's command line has {word}"), &words.origin);
+        weighing.supports(
+            Moderate,
+            format!("the kernel's command line has {word}"),
+            &words.origin,
+        );
     }
 }
 
 fn keeps_out(word: &str) -> bool {
-    let Some((key, list)) = word.split_once('=') else { return false };
-    matches!(key, "modprobe.blacklist" | "module_blacklist" | "rd.driver.blacklist")
-        && list.split(',').any(|name| name == "nvidia")
+    let Some((key, list)) = word.split_once('=') else {
+        return false;
+    };
+    matches!(
+        key,
+        "modprobe.blacklist" | "module_blacklist" | "rd.driver.blacklist"
+    ) && list.split(',').any(|name| name == "nvidia")
 }
 
 fn remedy(facts: &Facts) -> Remedy {

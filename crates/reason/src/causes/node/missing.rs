@@ -1,9 +1,10 @@
 //! `node.missing`
 
-use facts::model::node::NodeOpen;
-use facts::{Errno, Facts, Layer, Observed, Origin};
+use facts::{Facts, Layer, Observed, Origin};
 
-use super::{Role, all_needed, harmless, matching_failure, nodes_in_question, other_failure, role, short};
+use super::{
+    Role, all_needed, harmless, matching_failure, nodes_in_question, other_failure, role, short,
+};
 use crate::cause::{Cause, LookAlike};
 use crate::causes::sandbox;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
@@ -41,7 +42,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "sandbox.gpu-not-requested",
             tell: "in a container every node and the driver libraries are absent together",
         },
-        LookAlike { id: "node.wrong-number", tell: "the node is there, with another major or minor" },
+        LookAlike {
+            id: "node.wrong-number",
+            tell: "the node is there, with another major or minor",
+        },
     ],
     references: &[
         "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#device-node-verification",
@@ -113,15 +117,9 @@ fn missing_nodes(facts: &Facts) -> Vec<Missing> {
                 continue;
             }
         }
-        let listed = facts.node.at(&path);
-        let opened = facts.node.opens.get(&path);
-        let origin = match (listed, opened) {
-            (_, Some((NodeOpen::Failed(Errno::ENOENT), origin))) => origin.clone(),
-            (_, Some((NodeOpen::Opened | NodeOpen::Failed(_), _))) => continue,
-            (Observed::Absent(origin), _) => origin,
-            _ => continue,
-        };
-        found.push(Missing { path, role, origin });
+        if let Some(origin) = super::seen_gone(facts, &path) {
+            found.push(Missing { path, role, origin });
+        }
     }
     found
 }
@@ -136,7 +134,9 @@ fn no_driver(facts: &Facts) -> Option<&Origin> {
 
 /// Weighs the absence of nodes of one kind. Many GPUs' nodes are one piece of evidence.
 fn weigh_alike(facts: &Facts, alike: &[&Missing], weighing: &mut Weighing) {
-    let Some(Missing { path, role, origin }) = alike.first().copied() else { return };
+    let Some(Missing { path, role, origin }) = alike.first().copied() else {
+        return;
+    };
     if *role == Role::Uvm
         && let Some(absent) = readings::uvm_missing(facts)
     {
@@ -145,7 +145,8 @@ fn weigh_alike(facts: &Facts, alike: &[&Missing], weighing: &mut Weighing) {
         return;
     }
     let names: Vec<&str> = alike.iter().map(|node| short(&node.path)).collect();
-    let names = format!("{} {} not there", names.join(", "), if names.len() == 1 { "is" } else { "are" });
+    let names =
+        format!("{} {} not there", names.join(", "), if names.len() == 1 { "is" } else { "are" });
     if let Some(works) = harmless(facts, *role) {
         weighing.rules_out(format!("{names}, and CUDA starts all the same"), works);
         return;
@@ -155,7 +156,9 @@ fn weigh_alike(facts: &Facts, alike: &[&Missing], weighing: &mut Weighing) {
     }
     let failure = matching_failure(facts, *role, &NVML_CODES);
     match (registration(facts, path), &failure) {
-        (Some(registered), Some(_)) => weighing.confirms(format!("{names}, though {registered}"), origin),
+        (Some(registered), Some(_)) => {
+            weighing.confirms(format!("{names}, though {registered}"), origin)
+        }
         (Some(registered), None) => {
             weighing.supports(Strong, format!("{names}, though {registered}"), origin)
         }
@@ -201,7 +204,9 @@ fn registration(facts: &Facts, path: &str) -> Option<String> {
 /// Root would have the node made on first use; who looked is therefore part of the finding.
 fn first_use(facts: &Facts, weighing: &mut Weighing) {
     const CAP_MKNOD: u32 = 27;
-    let Some(seen) = facts.sandbox.cap_effective.as_seen() else { return };
+    let Some(seen) = facts.sandbox.cap_effective.as_seen() else {
+        return;
+    };
     let statement = if facts.sandbox.has_capability(CAP_MKNOD) == Some(true) {
         "this user has CAP_MKNOD: a program of theirs would have the driver library make the node on first use; the probes ran without it"
     } else {
@@ -241,17 +246,9 @@ fn remedy(facts: &Facts) -> Remedy {
 /// nvidia-modprobe makes nodes with the right numbers, owner and mode; mknod does where it lacks.
 fn on_the_machine(facts: &Facts, missing: &[String]) -> Remedy {
     let mut remedy = Remedy::new(Impact::None, "nothing");
-    let mut options = String::new();
-    for path in missing {
-        match role(path) {
-            Some(Role::Uvm) => options.push_str(" -u"),
-            Some(Role::Gpu(minor)) => options.push_str(&format!(" -c {minor}")),
-            Some(Role::Control) => options.push_str(" -c 255"),
-            None => {}
-        }
-    }
+    let options: Vec<String> = missing.iter().filter_map(|path| modprobe_option(path)).collect();
     if !options.is_empty() {
-        let command = format!("nvidia-modprobe{options}");
+        let command = format!("nvidia-modprobe {}", options.join(" "));
         remedy = remedy.step_to(Place::Here, command, "makes the nodes as the driver wants them");
     }
     for path in missing {
@@ -264,6 +261,15 @@ fn on_the_machine(facts: &Facts, missing: &[String]) -> Remedy {
             "has the nodes made at every boot",
         )
         .undo(format!("rm {}", missing.join(" ")))
+}
+
+/// The option of nvidia-modprobe that makes this node.
+fn modprobe_option(path: &str) -> Option<String> {
+    match role(path)? {
+        Role::Uvm => Some("-u".to_owned()),
+        Role::Gpu(minor) => Some(format!("-c {minor}")),
+        Role::Control => Some("-c 255".to_owned()),
+    }
 }
 
 fn mknod(facts: &Facts, path: &str) -> String {

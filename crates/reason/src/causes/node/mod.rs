@@ -70,7 +70,8 @@ pub(super) fn other_failure(facts: &Facts, role: Role) -> Option<(String, Origin
         Role::Control => &[code::NO_DEVICE],
         Role::Gpu(_) => &[code::NO_DEVICE, code::INVALID_DEVICE],
     };
-    let statement = || format!("cuInit answers {number}, and for this node it would answer {}", expected[0]);
+    let statement =
+        || format!("cuInit answers {number}, and for this node it would answer {}", expected[0]);
     (!expected.contains(&number)).then(|| (statement(), trial.origin.clone()))
 }
 
@@ -103,6 +104,25 @@ pub(super) fn seen_there(facts: &Facts, path: &str) -> Option<Origin> {
         Some((NodeOpen::Opened, origin)) => Some(origin.clone()),
         Some((NodeOpen::Failed(errno), origin)) if *errno != Errno::ENOENT => Some(origin.clone()),
         _ => None,
+    }
+}
+
+/// Where it was seen that nothing stands at this path.
+pub(super) fn seen_gone(facts: &Facts, path: &str) -> Option<Origin> {
+    match facts.node.opens.get(path) {
+        Some((NodeOpen::Failed(Errno::ENOENT), origin)) => Some(origin.clone()),
+        Some((NodeOpen::Opened | NodeOpen::Failed(_), _)) => None,
+        _ => facts.node.at(path).absent().cloned(),
+    }
+}
+
+/// Those of these nodes that are not there, as an apposition; empty when all are.
+pub(super) fn gone_ones(facts: &Facts, names: &[String]) -> String {
+    let gone = |name: &&String| seen_gone(facts, &format!("/dev/{name}")).is_some();
+    let gone: Vec<&str> = names.iter().filter(gone).map(String::as_str).collect();
+    match gone.as_slice() {
+        [] => String::new(),
+        names => format!("; nothing stands in the place of {}", names.join(", ")),
     }
 }
 

@@ -3,10 +3,14 @@
 use facts::model::node::{Node, NodeKind, NodeOpen};
 use facts::{Errno, Facts, Layer, Observed, Origin};
 
-use super::{Role, all_needed, harmless, matching_failure, nodes_in_question, role, short};
+use super::{
+    Role, all_needed, gone_ones, harmless, matching_failure, nodes_in_question, role, seen_gone,
+    short,
+};
 use crate::cause::{Cause, LookAlike};
 use crate::causes::sandbox;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
+use crate::machine;
 use crate::need::Need;
 use crate::readings::{self, code};
 use crate::remedy::{Impact, Place, Remedy};
@@ -39,7 +43,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "node.nodev-mount",
             tell: "EACCES with good mode bits, and the mount that holds the node has nodev",
         },
-        LookAlike { id: "sandbox.selinux", tell: "EACCES with good mode bits, and an AVC denial in the log" },
+        LookAlike {
+            id: "sandbox.selinux",
+            tell: "EACCES with good mode bits, and an AVC denial in the log",
+        },
     ],
     references: &[
         "https://github.com/NVIDIA/nvidia-container-toolkit/issues/210",
@@ -123,7 +130,19 @@ fn admits(facts: &Facts, node: &Node) -> Option<bool> {
     if owned {
         return Some(mode & 0o600 == 0o600);
     }
-    if mode & 0o060 == 0o060 { None } else { Some(false) }
+    if mode & 0o060 != 0o060 {
+        return Some(false);
+    }
+    in_group(facts, node.group.as_deref()?)
+}
+
+/// Whether this user is in a group; `None` when the groups are not known, or the group is known by
+/// its name alone.
+fn in_group(facts: &Facts, group: &str) -> Option<bool> {
+    let wanted: u32 = if group == "root" { 0 } else { group.parse().ok()? };
+    let groups = facts.node.groups.value()?;
+    let effective = facts.node.egid.value().copied();
+    Some(groups.contains(&wanted) || effective == Some(wanted))
 }
 
 /// Root passes by mode bits through CAP_DAC_OVERRIDE, which in a user namespace holds only for
@@ -135,7 +154,9 @@ fn overrides_modes(facts: &Facts) -> bool {
 
 fn in_user_namespace(facts: &Facts) -> bool {
     let whole = |ranges: &Vec<facts::model::sandbox::IdMapRange>| {
-        ranges.iter().any(|range| range.inside == 0 && range.outside == 0 && range.count == u32::MAX)
+        ranges
+            .iter()
+            .any(|range| range.inside == 0 && range.outside == 0 && range.count == u32::MAX)
     };
     facts.sandbox.uid_map.value().is_some_and(|ranges| !whole(ranges))
 }
@@ -146,7 +167,8 @@ fn weigh_alike(facts: &Facts, alike: &[&Refused], weighing: &mut Weighing) {
     let names = names.join(", ");
     let shown = mode_text(facts, &first.path);
     if first.by_mode == Some(true) {
-        let statement = format!("{names}: the mode{shown} lets this user in, so it is not what refuses");
+        let statement =
+            format!("{names}: the mode{shown} lets this user in, so it is not what refuses");
         weighing.rules_out(statement, &first.origin);
         return;
     }
@@ -156,7 +178,8 @@ fn weigh_alike(facts: &Facts, alike: &[&Refused], weighing: &mut Weighing) {
     }
     let known = !shown.is_empty();
     if first.tried && known {
-        weighing.confirms(format!("open of {names} answers EACCES, with mode{shown}"), &first.origin);
+        weighing
+            .confirms(format!("open of {names} answers EACCES, with mode{shown}"), &first.origin);
     } else if first.tried {
         weighing.supports(Strong, format!("open of {names} answers EACCES"), &first.origin);
         weighing.needs(Need::NodeListing);
@@ -169,10 +192,15 @@ fn weigh_alike(facts: &Facts, alike: &[&Refused], weighing: &mut Weighing) {
         weighing.supports(Moderate, statement, &origin);
     }
     if let Some(origin) = nodev(facts) {
-        weighing.objects(Strong, "/dev is mounted with nodev, which answers EACCES by itself", origin);
+        weighing.objects(
+            Strong,
+            "/dev is mounted with nodev, which answers EACCES by itself",
+            origin,
+        );
     }
     if let Some(seen) = facts.sandbox.uid_map.as_seen().filter(|_| in_user_namespace(facts)) {
-        let statement = "a user namespace is around the process, and groups outside it are lost in it";
+        let statement =
+            "a user namespace is around the process, and groups outside it are lost in it";
         weighing.supports(Weak, statement, &seen.origin);
     }
 }
@@ -180,8 +208,12 @@ fn weigh_alike(facts: &Facts, alike: &[&Refused], weighing: &mut Weighing) {
 /// ` 0660 root:video`, or nothing when the mode is not known.
 fn mode_text(facts: &Facts, path: &str) -> String {
     let node = facts.node.at(path);
-    let Some(node) = node.value() else { return String::new() };
-    let Some(mode) = node.mode else { return String::new() };
+    let Some(node) = node.value() else {
+        return String::new();
+    };
+    let Some(mode) = node.mode else {
+        return String::new();
+    };
     let owner = node.owner.as_deref().unwrap_or("?");
     let group = node.group.as_deref().unwrap_or("?");
     format!(" {:04o} {owner}:{group}", mode & 0o7777)
@@ -200,13 +232,21 @@ fn nothing_refused(facts: &Facts, weighing: &mut Weighing) {
     let opened = all_needed(facts, |path| readings::opens(facts, path));
     let admitted = all_needed(facts, |path| {
         let node = facts.node.at(path);
-        let seen = node.as_seen().filter(|seen| is_device(seen.value))?;
-        (admits(facts, seen.value) == Some(true)).then(|| seen.origin.clone())
+        let Some(seen) = node.as_seen() else { return seen_gone(facts, path) };
+        let open = is_device(seen.value) && admits(facts, seen.value) == Some(true);
+        open.then(|| seen.origin.clone())
     });
     if let Some((names, origin)) = opened {
         weighing.rules_out(format!("{} open read-write from here", names.join(", ")), &origin);
     } else if let Some((names, origin)) = admitted {
-        let statement = format!("the modes of {} let this user read and write", names.join(", "));
+        let gone = gone_ones(facts, &names);
+        let there = |name: &&String| facts.node.at(&format!("/dev/{name}")).is_seen();
+        let there: Vec<&str> = names.iter().filter(there).map(String::as_str).collect();
+        let statement = if there.is_empty() {
+            "/dev has no node that could refuse anybody".to_owned()
+        } else {
+            format!("the modes of {} let this user read and write{gone}", there.join(", "))
+        };
         weighing.rules_out(statement, &origin);
     } else {
         if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_NO_PERMISSION) {
@@ -222,7 +262,7 @@ fn is_device(node: &Node) -> bool {
 }
 
 fn remedy(facts: &Facts) -> Remedy {
-    let host = sandbox::kernel_side(facts);
+    let host = machine::kernel_place(facts);
     let group = refused_nodes(facts).iter().find_map(|node| {
         let node = facts.node.at(&node.path);
         let node = node.value()?;

@@ -4,8 +4,8 @@ use facts::model::node::{Node, NodeKind, NodeOpen};
 use facts::{Errno, Facts, Layer, Observed, Origin, Seen};
 
 use super::{
-    Role, all_needed, harmless, matching_failure, nodes_in_question, other_failure,
-    rightly_numbered, role, short,
+    Role, all_needed, gone_ones, harmless, matching_failure, nodes_in_question, other_failure,
+    rightly_numbered, role, seen_gone, short,
 };
 use crate::cause::{Cause, LookAlike};
 use crate::causes::sandbox::{self, LxcConfig};
@@ -37,7 +37,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     specializes: &[],
     look_alikes: &[
         LookAlike { id: "node.missing", tell: "nothing stands at the node's path at all" },
-        LookAlike { id: "uvm.not-loaded", tell: "/proc/devices has no nvidia-uvm, whatever the node says" },
+        LookAlike {
+            id: "uvm.not-loaded",
+            tell: "/proc/devices has no nvidia-uvm, whatever the node says",
+        },
         LookAlike {
             id: "sandbox.cgroup-denies",
             tell: "the numbers are right and open answers EPERM",
@@ -98,7 +101,9 @@ fn weigh_node(facts: &Facts, wrong: &Wrong, weighing: &mut Weighing) {
             format!("/dev/null stands in {name}'s place, whose numbers are {major}:{minor}")
         }
         NodeKind::Char { major: found, minor: found_minor } => {
-            format!("{name} has the numbers {found}:{found_minor}, and the kernel gave {major}:{minor}")
+            format!(
+                "{name} has the numbers {found}:{found_minor}, and the kernel gave {major}:{minor}"
+            )
         }
         NodeKind::Other => format!("{name} is no device node; its numbers are {major}:{minor}"),
     };
@@ -124,14 +129,18 @@ fn weigh_node(facts: &Facts, wrong: &Wrong, weighing: &mut Weighing) {
     if let Some((NodeOpen::Failed(errno @ (Errno::ENXIO | Errno::ENODEV)), origin)) =
         facts.node.opens.get(&wrong.node.value.path)
     {
-        let statement = format!("opening {name} answers {errno}: nothing answers behind its numbers");
+        let statement =
+            format!("opening {name} answers {errno}: nothing answers behind its numbers");
         weighing.supports(Moderate, statement, origin);
     }
 }
 
 /// The comparison of each needed node with the kernel's numbers, when it comes out even.
 fn numbers_fit(facts: &Facts, weighing: &mut Weighing) {
-    let fit = all_needed(facts, |path| rightly_numbered(facts, path).map(|(.., origin)| origin));
+    let fit = all_needed(facts, |path| {
+        let right = rightly_numbered(facts, path).map(|(.., origin)| origin);
+        right.or_else(|| seen_gone(facts, path))
+    });
     let Some((names, origin)) = fit else {
         let paths = nodes_in_question(facts);
         let seen = paths.iter().all(|path| facts.node.at(path).is_seen());
@@ -145,7 +154,13 @@ fn numbers_fit(facts: &Facts, weighing: &mut Weighing) {
             Some(format!("{name} {major} = {major}"))
         })
         .collect();
-    weighing.rules_out(format!("majors as in /proc/devices: {}", compared.join(", ")), &origin);
+    let gone = gone_ones(facts, &names);
+    if compared.is_empty() {
+        weighing.rules_out("/dev has no node that could carry a number", &origin);
+    } else {
+        let compared = compared.join(", ");
+        weighing.rules_out(format!("majors as in /proc/devices: {compared}{gone}"), &origin);
+    }
 }
 
 fn remedy(facts: &Facts) -> Remedy {
@@ -179,7 +194,8 @@ fn in_lxc(facts: &Facts, wrong: &[Wrong]) -> Remedy {
     let mut remedy = sandbox::recreate();
     for node in wrong {
         let path = &node.node.value.path;
-        let entry = format!("{path} {} none bind,optional,create=file", path.trim_start_matches('/'));
+        let entry =
+            format!("{path} {} none bind,optional,create=file", path.trim_start_matches('/'));
         remedy = remedy.step_to(
             Place::Host,
             config.add("lxc.mount.entry", &entry),
@@ -216,5 +232,6 @@ fn on_the_machine(wrong: &[Wrong]) -> Remedy {
 /// True when this node's numbers are known to be wrong; its open then says nothing of policy.
 pub(in crate::causes) fn is_wrong(facts: &Facts, path: &str) -> bool {
     let node = facts.node.at(path);
-    matches!(node, Observed::Seen(_)) && wrong_nodes(facts).iter().any(|wrong| wrong.node.value.path == path)
+    matches!(node, Observed::Seen(_))
+        && wrong_nodes(facts).iter().any(|wrong| wrong.node.value.path == path)
 }

@@ -7,7 +7,7 @@ use facts::{Facts, Layer};
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
-use crate::readings::{self, code};
+use crate::readings::code;
 use crate::remedy::{Impact, Place, Remedy};
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
@@ -46,7 +46,9 @@ fn weigh(facts: &Facts) -> Weighing {
     for seen in &facts.process.fork_after_init {
         weighing.supports(Strong, seen.value.clone(), &seen.origin);
     }
-    let failed = readings::init_failed_with(facts, code::NOT_INITIALIZED);
+    let threes = || facts.cuda.init_failures(code::NOT_INITIALIZED);
+    let forked = threes().find(|trial| trial.fresh_process == Some(false));
+    let failed = forked.or_else(|| threes().next());
     if let Some(trial) = failed {
         three_and_zero(facts, trial, &mut weighing);
     }
@@ -91,7 +93,9 @@ fn fresh_failure(facts: &Facts, weighing: &mut Weighing) {
     });
     let Some(trial) = failed else { return };
     let statement = match trial.failure_code() {
-        Some(number) => format!("cuInit answers {number} in a fresh process too, which nothing forked"),
+        Some(number) => {
+            format!("cuInit answers {number} in a fresh process too, which nothing forked")
+        }
         None => "cuInit fails in a fresh process too, which nothing forked".to_owned(),
     };
     weighing.rules_out(statement, &trial.origin);
@@ -130,4 +134,44 @@ fn remedy(facts: &Facts) -> Remedy {
         .verify("python3 -c 'import ctypes; print(ctypes.CDLL(\"libcuda.so.1\").cuInit(0))' prints 0, and so does the worker")
         .will_not_help("reinstalling driver or toolkit, or a reboot: a fresh process works as it is")
         .will_not_help("calling cuInit again in the child: it answers 3 for ever")
+}
+
+#[cfg(test)]
+mod tests {
+    use facts::Origin;
+    use facts::model::cuda::TrialResult;
+
+    use super::*;
+    use crate::weigh::Verdict;
+
+    fn trial(code: i64, fresh_process: Option<bool>) -> Trial {
+        Trial {
+            stage: Stage::Init,
+            result: TrialResult::Code(code),
+            fresh_process,
+            hmm_disabled: None,
+            seconds: None,
+            traced: false,
+            what: "cuInit".to_owned(),
+            under: None,
+            origin: Origin::item("text:report"),
+        }
+    }
+
+    fn verdict(trials: Vec<Trial>) -> Verdict {
+        let mut facts = Facts::default();
+        facts.cuda.trials = trials;
+        weigh(&facts).verdict()
+    }
+
+    #[test]
+    fn three_in_the_child_and_zero_afresh() {
+        let forked = || trial(3, Some(false));
+        assert_eq!(verdict(vec![forked(), trial(0, Some(true))]), Verdict::Confirmed);
+        assert_eq!(verdict(vec![trial(3, None), trial(0, Some(true))]), Verdict::Likely);
+        assert_eq!(verdict(vec![forked()]), Verdict::Possible);
+        assert_eq!(verdict(vec![trial(3, None)]), Verdict::Unknown);
+        assert_eq!(verdict(vec![trial(3, Some(true))]), Verdict::RuledOut);
+        assert_eq!(verdict(vec![trial(999, None)]), Verdict::NotApplicable);
+    }
 }

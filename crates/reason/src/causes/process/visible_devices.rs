@@ -109,7 +109,9 @@ fn visible(facts: &Facts, value: &str) -> Visible {
         match known(facts, entry) {
             Entry::Known => named += 1,
             Entry::Bad(why) if named == 0 => return Visible::None(why),
-            Entry::Bad(_) => return Visible::Some { named, stops_at: Some(entry.to_owned()) },
+            Entry::Bad(_) => {
+                return Visible::Some { named, stops_at: Some(entry.to_owned()) };
+            }
             Entry::Unsure(need) => return Visible::Unknown(need),
         }
     }
@@ -146,12 +148,17 @@ fn known(facts: &Facts, entry: &str) -> Entry {
 fn mig(facts: &Facts) -> Entry {
     let modes: Vec<Option<bool>> = facts.nvml.gpus.iter().map(|gpu| gpu.value.mig).collect();
     let all_off = !modes.is_empty() && modes.iter().all(|mode| *mode == Some(false));
-    if all_off { Entry::Bad("names a MIG device, and MIG is off") } else { Entry::Unsure(Need::Nvml) }
+    if all_off {
+        Entry::Bad("names a MIG device, and MIG is off")
+    } else {
+        Entry::Unsure(Need::Nvml)
+    }
 }
 
 /// A UUID may be cut short as long as it names one GPU.
 fn uuid(facts: &Facts, entry: &str) -> Entry {
-    let listed: Vec<&str> = facts.nvml.gpus.iter().filter_map(|gpu| gpu.value.uuid.as_deref()).collect();
+    let listed: Vec<&str> =
+        facts.nvml.gpus.iter().filter_map(|gpu| gpu.value.uuid.as_deref()).collect();
     let of_driver = facts.module.gpus.iter().filter_map(|gpu| gpu.value.uuid.as_deref());
     let listed: Vec<&str> = if listed.is_empty() { of_driver.collect() } else { listed };
     if listed.is_empty() || listed.iter().any(|uuid| uuid.contains('?')) {
@@ -195,15 +202,14 @@ fn named_some(
         weighing.rules_out(format!("{shown} names GPUs that exist"), &seen.origin);
         return;
     };
-    let statement = format!("CUDA counts {named}, as many as {VARIABLE} names");
-    weighing.supports(Moderate, statement, &count.origin);
-    let statement = match stops_at {
-        Some(entry) => format!("{shown} breaks off at {entry}, which no GPU has"),
-        None => format!("{shown} leaves out the other GPUs"),
-    };
-    if stops_at.is_some() {
+    if let Some(entry) = stops_at {
+        let statement = format!("{shown} breaks off at {entry}, which no GPU has");
         weighing.confirms(statement, &seen.origin);
+        let statement = format!("CUDA counts {named}, as many as are named before it");
+        weighing.supports(Moderate, statement, &count.origin);
     } else {
+        // It may well be meant so: a suspicion and no more.
+        let statement = format!("{shown} leaves out the other GPUs");
         weighing.supports(Strong, statement, &seen.origin);
     }
 }
@@ -211,7 +217,8 @@ fn named_some(
 /// No 100 was seen: another code lies beneath or beside the variable.
 fn without_code(facts: &Facts, weighing: &mut Weighing) {
     if let Some((number, trial)) = readings::init_failure(facts) {
-        let statement = format!("cuInit answers {number}, and for want of a visible GPU it answers 100");
+        let statement =
+            format!("cuInit answers {number}, and for want of a visible GPU it answers 100");
         weighing.objects(Strong, statement, &trial.origin);
     } else {
         weighing.needs(Need::CudaInit);
@@ -244,4 +251,63 @@ fn remedy(facts: &Facts) -> Remedy {
         .undo(format!("export {VARIABLE} with its former value"))
         .verify(format!("env | grep {VARIABLE} prints nothing, and cuInit answers 0"))
         .will_not_help("nvidia-smi, reinstalling the driver or a reboot: none of them reads the variable")
+}
+
+#[cfg(test)]
+mod tests {
+    use facts::model::nvml::NvmlGpu;
+
+    use super::*;
+
+    fn two_gpus() -> Facts {
+        let mut facts = Facts::default();
+        for (index, uuid) in ["GPU-11112222-3333", "GPU-1111aaaa-3333"].into_iter().enumerate() {
+            let gpu = NvmlGpu {
+                index: u32::try_from(index).ok(),
+                uuid: Some(uuid.to_owned()),
+                mig: Some(false),
+                ..NvmlGpu::default()
+            };
+            facts.nvml.gpus.push(Seen::new(gpu, Origin::item("$ nvidia-smi -L")));
+        }
+        facts
+    }
+
+    fn count(facts: &Facts, value: &str) -> Option<u32> {
+        match visible(facts, value) {
+            Visible::None(_) => Some(0),
+            Visible::Some { named, .. } => Some(named),
+            Visible::Unknown(_) => None,
+        }
+    }
+
+    #[test]
+    fn values_are_read_as_libcuda_reads_them() {
+        let facts = two_gpus();
+        for (value, named) in [
+            ("", 0),
+            ("-1", 0),
+            ("9", 0),
+            ("all", 0),
+            ("none", 0),
+            ("GPU-00000000", 0),
+            ("MIG-00000000", 0),
+            ("0", 1),
+            ("1,0", 2),
+            ("0,9,1", 1),
+            ("0,-1,1", 1),
+            ("GPU-1111aaaa", 1),
+        ] {
+            assert_eq!(count(&facts, value), Some(named), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_list_of_gpus_only_what_never_fits_is_known() {
+        let facts = Facts::default();
+        assert_eq!(count(&facts, "-1"), Some(0));
+        for value in ["0", "GPU-1111", "MIG-1111"] {
+            assert_eq!(count(&facts, value), None, "{value:?}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use facts::model::host::ContainerKind;
 use facts::model::node::NodeOpen;
-use facts::{Errno, Facts, Layer, Observed, Origin, Seen};
+use facts::{Errno, Facts, Layer, Origin, Seen};
 
 use super::{LxcConfig, container};
 use crate::cause::{Cause, LookAlike};
@@ -38,7 +38,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             tell: "it worked in this same container until systemd re-applied its unit (daemon-reload)",
         },
         LookAlike { id: "node.permission", tell: "open answers EACCES, and the mode says why" },
-        LookAlike { id: "node.wrong-number", tell: "the node's major is not the one in /proc/devices" },
+        LookAlike {
+            id: "node.wrong-number",
+            tell: "the node's major is not the one in /proc/devices",
+        },
         LookAlike {
             id: "sandbox.seccomp",
             tell: "the nodes open, and ioctl or a micro-probe answers EPERM",
@@ -47,7 +50,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     references: &[
         "https://docs.kernel.org/admin-guide/cgroup-v2.html#device-controller",
         "https://linuxcontainers.org/lxc/manpages/man5/lxc.container.conf.5.html",
-        "https://github.com/NVIDIA/nvidia-docker/issues/1730",
+        "https://github.com/NVIDIA/libnvidia-container/issues/111",
     ],
     weigh,
     remedy,
@@ -94,7 +97,8 @@ fn denied_nodes(facts: &Facts) -> Vec<Denied> {
         .filter(|(_, (open, _))| *open == NodeOpen::Failed(Errno::EPERM))
         .filter_map(|(path, (_, origin))| {
             let role = role(path)?;
-            let excluded = matches!(role, Role::Gpu(minor) if node::excluded(facts, minor).is_some());
+            let excluded =
+                matches!(role, Role::Gpu(minor) if node::excluded(facts, minor).is_some());
             (!excluded).then(|| Denied { path: path.clone(), role, origin: origin.clone() })
         })
         .collect()
@@ -105,7 +109,8 @@ fn denied_nodes(facts: &Facts) -> Vec<Denied> {
 fn weigh_denied(facts: &Facts, denied: &Denied, weighing: &mut Weighing) {
     let name = short(&denied.path);
     if node::wrong_number::is_wrong(facts, &denied.path) {
-        let statement = format!("{name} has a number that the kernel did not give; no policy knows it");
+        let statement =
+            format!("{name} has a number that the kernel did not give; no policy knows it");
         weighing.objects(Strong, statement, &denied.origin);
         return;
     }
@@ -122,7 +127,11 @@ fn weigh_denied(facts: &Facts, denied: &Denied, weighing: &mut Weighing) {
         }
         (_, Some((call, origin))) => {
             weighing.supports(Moderate, format!("open of {name} answers EPERM"), &denied.origin);
-            weighing.objects(Moderate, format!("{call} is refused as well, which no cgroup does"), origin);
+            weighing.objects(
+                Moderate,
+                format!("{call} is refused as well, which no cgroup does"),
+                origin,
+            );
         }
     }
 }
@@ -138,7 +147,11 @@ fn configuration(facts: &Facts, weighing: &mut Weighing) {
         }
         let statement = format!("the configuration has no rule for {name}'s major {}", major.value);
         weighing.supports(Strong, statement, &first.origin);
-        weighing.supports(Weak, format!("the kernel gave {name} the major {}", major.value), &major.origin);
+        weighing.supports(
+            Weak,
+            format!("the kernel gave {name} the major {}", major.value),
+            &major.origin,
+        );
     }
 }
 
@@ -190,7 +203,9 @@ fn not_denied(facts: &Facts, denied: &[Denied], weighing: &mut Weighing) {
         })
         .collect();
     let tried = nodes_in_question(facts).iter().all(|path| {
-        matches!(facts.node.opens.get(path), Some((NodeOpen::Opened | NodeOpen::Failed(_), _)))
+        let open = facts.node.opens.get(path);
+        matches!(open, Some((NodeOpen::Opened | NodeOpen::Failed(_), _)))
+            || node::seen_gone(facts, path).is_some()
     });
     match outcomes.first() {
         Some((name, errno, origin)) if tried && denied.is_empty() => {
@@ -211,7 +226,9 @@ fn not_denied(facts: &Facts, denied: &[Denied], weighing: &mut Weighing) {
 /// NVML's "Unknown Error" in a container whose nodes are there is what a policy looks like from
 /// outside, and what a lost policy looks like as well.
 fn suspicion(facts: &Facts, weighing: &mut Weighing) {
-    let Some(origin) = readings::nvml_failed_with(facts, code::NVML_UNKNOWN) else { return };
+    let Some(origin) = readings::nvml_failed_with(facts, code::NVML_UNKNOWN) else {
+        return;
+    };
     let Some(kind) = container(facts) else { return };
     let statement = "NVML answers 999, which it makes of EPERM on nvidiactl";
     weighing.supports(Moderate, statement, &origin);
@@ -272,9 +289,17 @@ fn in_unit() -> Remedy {
         )
 }
 
-/// True when the input shows a policy's own words; used by causes that must not be taken for it.
-pub(in crate::causes) fn has_denied_node(facts: &Facts) -> bool {
-    let wrong = |path: &str| node::wrong_number::is_wrong(facts, path);
-    denied_nodes(facts).iter().any(|denied| !wrong(&denied.path))
-        && !matches!(facts.sandbox.seccomp, Observed::Denied(..))
+#[cfg(test)]
+mod tests {
+    use super::allows;
+
+    #[test]
+    fn rules_of_lxc() {
+        for rule in ["c 507:* rwm", "c 507:0 rw", "c *:* rwm", "a", "c 507:*"] {
+            assert!(allows(rule, 507), "{rule}");
+        }
+        for rule in ["c 195:* rwm", "b 507:* rwm", "c 507:* m", "c 50:* rwm", ""] {
+            assert!(!allows(rule, 507), "{rule}");
+        }
+    }
 }

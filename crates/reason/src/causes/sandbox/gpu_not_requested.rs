@@ -30,7 +30,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     ],
     specializes: &["node.missing", "library.missing"],
     look_alikes: &[
-        LookAlike { id: "node.missing", tell: "the driver libraries are there and only nodes are absent" },
+        LookAlike {
+            id: "node.missing",
+            tell: "the driver libraries are there and only nodes are absent",
+        },
         LookAlike {
             id: "library.missing",
             tell: "the nodes are there and a library is absent (capability not requested)",
@@ -39,7 +42,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "module.not-loaded",
             tell: "/proc/driver/nvidia/version, which a container shares with its host, is absent",
         },
-        LookAlike { id: "sandbox.engine-blind", tell: "GPUs were requested and the engine refuses or finds no driver" },
+        LookAlike {
+            id: "sandbox.engine-blind",
+            tell: "GPUs were requested and the engine refuses or finds no driver",
+        },
     ],
     references: &[
         "https://github.com/open-edge-platform/anomalib/issues/584",
@@ -89,6 +95,7 @@ fn weigh(facts: &Facts) -> Weighing {
     let statement = format!("the process is in a container ({})", kind.value.name());
     weighing.supports(Weak, statement, &kind.origin);
     host_has_gpus(facts, &mut weighing);
+    nvml_inside(facts, &mut weighing);
     requested(facts, &mut weighing);
     weighing
 }
@@ -99,7 +106,7 @@ fn given(facts: &Facts) -> Option<Origin> {
     let seen = nodes
         .filter(|(path, _)| crate::causes::node::role(path).is_some())
         .find_map(|(_, node)| node.as_seen().map(|seen| seen.origin.clone()));
-    seen.or_else(|| readings::nvml_works(facts)).or_else(|| readings::cuda_works(facts).cloned())
+    seen.or_else(|| readings::cuda_works(facts).cloned())
 }
 
 fn nodes_absent(facts: &Facts) -> Option<Origin> {
@@ -121,7 +128,11 @@ fn not_asked(facts: &Facts) -> Option<(String, Origin, bool)> {
     if let Observed::Seen(seen) = &facts.sandbox.gpu_requested
         && !seen.value
     {
-        return Some(("the container was started without a request for GPUs".to_owned(), seen.origin.clone(), true));
+        return Some((
+            "the container was started without a request for GPUs".to_owned(),
+            seen.origin.clone(),
+            true,
+        ));
     }
     match facts.process.env("NVIDIA_VISIBLE_DEVICES") {
         Observed::Seen(seen) if matches!(seen.value.as_str(), "void" | "none" | "") => {
@@ -165,28 +176,42 @@ fn absences(
 
 fn host_has_gpus(facts: &Facts, weighing: &mut Weighing) {
     if let Some(version) = facts.module.version() {
-        let statement = format!("the kernel that the container shares has driver {}", version.value);
+        let statement =
+            format!("the kernel that the container shares has driver {}", version.value);
         weighing.supports(Weak, statement, &version.origin);
     } else if let Some(seen) = facts.sandbox.host_has_gpus.as_seen().filter(|seen| seen.value) {
         weighing.supports(Weak, "outside the container the GPUs work", &seen.origin);
     } else if let Some(origin) = facts.module.nvrm.absent() {
-        weighing.objects(Strong, "the kernel that the container shares has no driver loaded", origin);
-    } else if let Some(origin) = facts.pci.devices.origin().filter(|_| facts.pci.gpus().next().is_some())
+        weighing.objects(
+            Strong,
+            "the kernel that the container shares has no driver loaded",
+            origin,
+        );
+    } else if let Some(origin) =
+        facts.pci.devices.origin().filter(|_| facts.pci.gpus().next().is_some())
     {
         weighing.supports(Weak, "the PCI bus that the container shares has GPUs", origin);
+    }
+}
+
+/// NVML's answers speak against it, unless the input shows that they come from outside: nvidia-smi
+/// is not there inside.
+fn nvml_inside(facts: &Facts, weighing: &mut Weighing) {
+    let Some(origin) = readings::nvml_works(facts) else { return };
+    if facts.library.smi.absent().is_some() {
+        weighing.supports(Weak, "outside the container nvidia-smi works", &origin);
+    } else {
+        weighing.objects(Strong, "NVML answers", &origin);
     }
 }
 
 /// A request that was seen. The images of nvidia/cuda set NVIDIA_VISIBLE_DEVICES=all themselves,
 /// so that the variable alone is no request; a command line is.
 fn requested(facts: &Facts, weighing: &mut Weighing) {
-    let Some(seen) = facts.sandbox.gpu_requested.as_seen().filter(|seen| seen.value) else { return };
-    let asked = facts.sandbox.started_with.value().is_some_and(|line| {
-        ["--gpus", "nvidia.com/gpu", "--runtime=nvidia", "--runtime nvidia", "/dev/nvidia", "--nv"]
-            .iter()
-            .any(|option| line.contains(option))
-    });
-    if asked {
+    let Some(seen) = facts.sandbox.gpu_requested.as_seen().filter(|seen| seen.value) else {
+        return;
+    };
+    if facts.sandbox.started_with.is_seen() {
         weighing.rules_out("the container was started with a request for GPUs", &seen.origin);
     } else {
         weighing.objects(Weak, "something asks for GPUs", &seen.origin);
@@ -197,6 +222,8 @@ fn remedy(facts: &Facts) -> Remedy {
     super::request_gpus(facts, super::recreate())
         .undo("start the container without the option")
         .verify("nvidia-smi -L inside the new container lists the GPUs")
-        .will_not_help("installing a driver inside the container: nodes and libraries come from the host")
+        .will_not_help(
+            "installing a driver inside the container: nodes and libraries come from the host",
+        )
         .will_not_help("another CUDA image or PyTorch build: no image carries the driver")
 }

@@ -3,6 +3,7 @@
 use facts::model::host::ContainerKind;
 use facts::{Facts, Seen};
 
+use crate::machine::{self, Distribution};
 use crate::remedy::{Impact, Place, Remedy};
 
 pub(super) mod cgroup_denies;
@@ -20,11 +21,6 @@ pub(super) fn in_lxc(facts: &Facts) -> bool {
     container(facts).is_some_and(|kind| kind.value == ContainerKind::Lxc)
 }
 
-/// Where a command that concerns the kernel module or the true /dev must be run.
-pub(super) fn kernel_side(facts: &Facts) -> Place {
-    if container(facts).is_some() { Place::Host } else { Place::Here }
-}
-
 /// How an LXC container is configured on its host: the file, and what stands between key and value.
 pub(super) struct LxcConfig {
     /// Path of the file on the host.
@@ -39,9 +35,8 @@ impl LxcConfig {
     /// The configuration of the container around the process. Proxmox VE is told by its kernel,
     /// which the container shares; the container's id by its cgroup, where that shows.
     pub(super) fn of(facts: &Facts) -> LxcConfig {
-        let kernel = facts.host.kernel.value().map_or("", |kernel| kernel.as_str());
-        let id = lxc_name(facts);
-        if facts.host.proxmox.is_seen() || kernel.contains("pve") {
+        let id = lxc_name(facts).or_else(|| configured_name(facts));
+        if machine::distribution(facts) == Distribution::Proxmox {
             let id = id.unwrap_or_else(|| "CTID".to_owned());
             LxcConfig {
                 path: format!("/etc/pve/lxc/{id}.conf"),
@@ -64,14 +59,30 @@ impl LxcConfig {
     }
 }
 
+/// The LXC container's name by the path of a configuration that is in the input.
+fn configured_name(facts: &Facts) -> Option<String> {
+    facts.sandbox.settings.iter().find_map(|setting| {
+        let path = &*setting.origin.item;
+        let proxmox =
+            path.strip_prefix("/etc/pve/lxc/").and_then(|rest| rest.strip_suffix(".conf"));
+        let plain = || path.strip_prefix("/var/lib/lxc/")?.strip_suffix("/config");
+        plain_name(proxmox.or_else(plain)?)
+    })
+}
+
+/// A name that is safe to stand in a command line; names from outside are hostile.
+fn plain_name(name: &str) -> Option<String> {
+    let plain = |ch: char| ch.is_ascii_alphanumeric() || matches!(ch, '-' | '_' | '.');
+    let fits = !name.is_empty() && name.len() < 64 && name.chars().all(plain);
+    fits.then(|| name.to_owned())
+}
+
 /// The LXC container's name as its cgroup path shows it: `/lxc.payload.129/…` or `/lxc/129/…`.
 fn lxc_name(facts: &Facts) -> Option<String> {
     let lines = facts.sandbox.cgroups.value()?;
     lines.iter().find_map(|line| {
         let rest = line.split_once("lxc.payload.").or_else(|| line.split_once("/lxc/"))?.1;
-        let name = rest.split('/').next()?;
-        let plain = |ch: char| ch.is_ascii_alphanumeric() || matches!(ch, '-' | '_' | '.');
-        (!name.is_empty() && name.len() < 64 && name.chars().all(plain)).then(|| name.to_owned())
+        plain_name(rest.split('/').next()?)
     })
 }
 
@@ -140,4 +151,31 @@ pub(super) fn device_rules(facts: &Facts) -> Vec<String> {
 /// The remedy of a container that has to be started anew.
 pub(super) fn recreate() -> Remedy {
     Remedy::new(Impact::RecreatesContainer, "the programs in this container")
+}
+
+#[cfg(test)]
+mod tests {
+    use facts::version::KernelRelease;
+    use facts::{Facts, Observed, Origin};
+
+    use super::LxcConfig;
+
+    #[test]
+    fn the_configuration_is_found_by_kernel_and_cgroup() {
+        let mut facts = Facts::default();
+        let origin = || Origin::item("/proc/1/cgroup");
+        assert_eq!(LxcConfig::of(&facts).path, "/var/lib/lxc/NAME/config");
+        let lines = vec!["0::/lxc/129/ns/init.scope".to_owned()];
+        facts.sandbox.cgroups = Observed::seen(lines, origin());
+        let release = KernelRelease::parse("6.8.12-9-pve").unwrap();
+        facts.host.kernel = Observed::seen(release, origin());
+        let config = LxcConfig::of(&facts);
+        assert_eq!(
+            config.add("lxc.cgroup2.devices.allow", "c 507:* rwm"),
+            "echo 'lxc.cgroup2.devices.allow: c 507:* rwm' >> /etc/pve/lxc/129.conf"
+        );
+        let hostile = vec!["0::/lxc/129;rm -rf ~/ns".to_owned()];
+        facts.sandbox.cgroups = Observed::seen(hostile, origin());
+        assert_eq!(LxcConfig::of(&facts).path, "/etc/pve/lxc/CTID.conf");
+    }
 }

@@ -36,8 +36,14 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "sandbox.cgroup-denies",
             tell: "open of a node answers EPERM, and every other call passes",
         },
-        LookAlike { id: "sandbox.proc-hidden", tell: "cuInit answers 304 and /proc is not mounted" },
-        LookAlike { id: "process.open-files-low", tell: "cuInit answers 304 or 100 and the open-file limit is small" },
+        LookAlike {
+            id: "sandbox.proc-hidden",
+            tell: "cuInit answers 304 and /proc is not mounted",
+        },
+        LookAlike {
+            id: "process.open-files-low",
+            tell: "cuInit answers 304 or 100 and the open-file limit is small",
+        },
     ],
     references: &[
         "https://github.com/abetlen/llama-cpp-python/issues/645",
@@ -93,15 +99,22 @@ fn cure(facts: &Facts, weighing: &mut Weighing) {
     }
 }
 
-/// Calls that a filter refused: their names and where that was seen. An ioctl of the driver never
-/// answers EPERM or ENOSYS to the query of its version.
+/// Calls that a filter refused: their names and where that was seen. The driver never answers EPERM
+/// or ENOSYS to the query of its version, nor the kernel to an ioctl on /dev/null.
 pub(in crate::causes) fn refused_calls(facts: &Facts) -> Vec<(String, Origin)> {
     let mut found = refused_ioctls(facts);
-    found.extend(facts.sandbox.micro.iter().filter_map(|(name, (errno, origin))| {
+    found.extend(refused_micro(facts));
+    found
+}
+
+/// The refused ones among the small calls that any process may make.
+fn refused_micro(facts: &Facts) -> Vec<(String, Origin)> {
+    let micro = facts.sandbox.micro.iter();
+    let refused = micro.filter_map(|(name, (errno, origin))| {
         let errno = errno.filter(|errno| is_refusal(*errno))?;
         Some((format!("{name} ({errno})"), origin.clone()))
-    }));
-    found
+    });
+    refused.collect()
 }
 
 fn is_refusal(errno: Errno) -> bool {
@@ -109,32 +122,30 @@ fn is_refusal(errno: Errno) -> bool {
 }
 
 fn refused_ioctls(facts: &Facts) -> Vec<(String, Origin)> {
-    let calls = facts.probes.iter().flat_map(|run| &run.calls);
-    calls
-        .filter(|call| call.call.contains("ioctl") || call.call.contains("NV_ESC"))
-        .filter_map(|call| {
-            let errno = Errno(i32::try_from(call.code).ok()?);
-            is_refusal(errno).then(|| (format!("ioctl ({errno})"), call.origin.clone()))
-        })
-        .take(1)
-        .collect()
+    let to_driver =
+        facts.probes.iter().filter(|run| run.probe == "module").flat_map(|run| &run.calls);
+    let queries = to_driver.filter(|call| matches!(call.call.as_str(), "version" | "card-info"));
+    let by_driver = queries.filter_map(|call| {
+        let errno = Errno(i32::try_from(call.code).ok()?);
+        is_refusal(errno).then(|| (format!("ioctl ({errno})"), call.origin.clone()))
+    });
+    by_driver.take(1).collect()
 }
 
 fn refusals(facts: &Facts, weighing: &mut Weighing) {
     let filtered = facts.sandbox.seccomp.value() == Some(&FILTER);
     for (call, origin) in refused_ioctls(facts) {
-        let statement = format!("{call} on an open nvidiactl is refused before the driver is asked");
+        let statement = format!("{call} on an open nvidiactl: refused before the driver is asked");
         if filtered {
             weighing.confirms(statement, &origin);
         } else {
             weighing.supports(Strong, statement, &origin);
         }
     }
-    let micro: Vec<(String, Origin)> = refused_calls(facts)
-        .into_iter()
-        .filter(|(call, _)| !call.starts_with("ioctl"))
-        .collect();
-    let Some((_, origin)) = micro.first() else { return };
+    let micro = refused_micro(facts);
+    let Some((_, origin)) = micro.first() else {
+        return;
+    };
     let names: Vec<&str> = micro.iter().map(|(call, _)| call.as_str()).collect();
     let statement = format!("calls that any process may make are refused: {}", names.join(", "));
     weighing.supports(Strong, statement, origin);
@@ -142,9 +153,13 @@ fn refusals(facts: &Facts, weighing: &mut Weighing) {
 
 /// NVML's 18 although both versions are known and equal.
 fn false_mismatch(facts: &Facts, weighing: &mut Weighing) {
-    let Some(origin) = readings::nvml_failed_with(facts, code::NVML_VERSION_MISMATCH) else { return };
+    let Some(origin) = readings::nvml_failed_with(facts, code::NVML_VERSION_MISMATCH) else {
+        return;
+    };
     let library = facts.library.nvml.value().and_then(|library| library.version.clone());
-    let (Some(library), Some(module)) = (library, facts.module.version()) else { return };
+    let (Some(library), Some(module)) = (library, facts.module.version()) else {
+        return;
+    };
     if library.same_release(&module.value) {
         let statement =
             format!("NVML answers 18, yet libnvidia-ml {library} = module {}", module.value);
@@ -184,7 +199,11 @@ fn remedy(facts: &Facts) -> Remedy {
                 "docker run --security-opt seccomp=PROFILE.json --gpus all …",
                 "to keep it: the engine's default profile with the refused call added",
             )
-            .step_to(Place::Host, "apt-get install --only-upgrade libseccomp2 docker-ce", "an old libseccomp answers EPERM to calls it does not know")
+            .step_to(
+                Place::Host,
+                "upgrade libseccomp and the container engine",
+                "an old libseccomp answers EPERM to calls it does not know",
+            )
     } else {
         Remedy::new(Impact::RestartsService, "the unit in question").step_to(
             Place::Here,

@@ -48,7 +48,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "kernel.lacks-sva",
             tell: "a coherent GPU (GB10, Grace), addressing mode None, and a kernel without IOMMU_SVA",
         },
-        LookAlike { id: "uvm.not-loaded", tell: "/proc/devices has no nvidia-uvm, and cuInit answers 999" },
+        LookAlike {
+            id: "uvm.not-loaded",
+            tell: "/proc/devices has no nvidia-uvm, and cuInit answers 999",
+        },
     ],
     references: &[
         "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/901",
@@ -87,7 +90,8 @@ fn weigh(facts: &Facts) -> Weighing {
 /// cuInit answering 3 or not returning is what HMM's failure looks like from outside.
 fn symptom_support(facts: &Facts, weighing: &mut Weighing) {
     if let Some(trial) = readings::init_failed_with(facts, code::NOT_INITIALIZED) {
-        let statement = "cuInit answers 3, which is what libcuda makes of any refusal of UVM_REGISTER_GPU";
+        let statement =
+            "cuInit answers 3, which is what libcuda makes of any refusal of UVM_REGISTER_GPU";
         weighing.supports(Moderate, statement, &trial.origin);
     }
     if let Some(trial) = readings::init_hang(facts) {
@@ -109,32 +113,57 @@ fn symptom_support(facts: &Facts, weighing: &mut Weighing) {
 fn stuck(run: &ProbeRun, weighing: &mut Weighing) {
     let Some(stuck) = &run.stuck else { return };
     let in_hmm = |frame: &String| {
-        ["uvm_hmm", "memremap_pages", "request_free_mem_region", "migrate_vma"]
-            .iter()
-            .any(|name| frame.contains(name))
+        [
+            "uvm_hmm",
+            "memremap_pages",
+            "request_free_mem_region",
+            "migrate_vma",
+        ]
+        .iter()
+        .any(|name| frame.contains(name))
     };
     let uvm_call = stuck.call.as_deref().filter(|call| call.contains("UVM_"));
     if stuck.stack.iter().any(in_hmm) {
-        weighing.supports(Strong, "the stuck task is in HMM code of nvidia_uvm", &run.origin);
+        weighing.supports(
+            Strong,
+            "the stuck task is in HMM code of nvidia_uvm",
+            &run.origin,
+        );
     } else if let Some(call) = uvm_call {
         weighing.supports(Strong, format!("the stuck task is in {call}"), &run.origin);
     } else if stuck.state == "R" && stuck.user_share.is_some_and(|share| share > 0.2) {
         let statement = "the process is busy in user space: it repeats a call that answers";
         weighing.objects(Strong, statement, &run.origin);
     } else if let Some(call) = &stuck.call {
-        weighing.objects(Moderate, format!("the stuck task is in {call}, not in nvidia_uvm"), &run.origin);
+        weighing.objects(
+            Moderate,
+            format!("the stuck task is in {call}, not in nvidia_uvm"),
+            &run.origin,
+        );
     }
 }
 
 /// The cure is the proof: it fails with HMM on and works with HMM off on the same machine.
 fn cure(facts: &Facts) -> Option<&Trial> {
-    let failed = facts.cuda.trials.iter().any(|trial| !trial.ok() && trial.hmm_disabled != Some(true));
-    facts.cuda.trials.iter().filter(|_| failed).find(|trial| trial.ok() && with_hmm_off(trial))
+    let failed = facts
+        .cuda
+        .trials
+        .iter()
+        .any(|trial| !trial.ok() && trial.hmm_disabled != Some(true));
+    facts
+        .cuda
+        .trials
+        .iter()
+        .filter(|_| failed)
+        .find(|trial| trial.ok() && with_hmm_off(trial))
 }
 
 fn with_hmm_off(trial: &Trial) -> bool {
     trial.hmm_disabled == Some(true)
-        || trial.under.as_deref().is_some_and(|under| under.contains("uvm_disable_hmm=1"))
+        || trial
+            .under
+            .as_deref()
+            .is_some_and(|under| under.contains("uvm_disable_hmm=1"))
 }
 
 /// The module names HMM only with uvm_debug_prints=1; then it is proof.
@@ -153,7 +182,10 @@ fn log(facts: &Facts, weighing: &mut Weighing) {
 fn switch(facts: &Facts, cured: bool, weighing: &mut Weighing) {
     match &facts.module.uvm_disable_hmm {
         Observed::Seen(seen) if seen.value => {
-            let still_fails = facts.cuda.plain().any(|trial| !trial.ok() && trial.hmm_disabled == Some(true));
+            let still_fails = facts
+                .cuda
+                .plain()
+                .any(|trial| !trial.ok() && trial.hmm_disabled == Some(true));
             let works = cured || readings::cuda_works(facts).is_some();
             if still_fails || !works {
                 weighing.rules_out("HMM is off: uvm_disable_hmm=Y", &seen.origin);
@@ -167,11 +199,21 @@ fn switch(facts: &Facts, cured: bool, weighing: &mut Weighing) {
         }
     }
     // The mode as NVML tells it: a GPU in ATS mode shares its tables and has no use for HMM.
-    let mode = |name| facts.nvml.gpus.iter().find(|gpu| gpu.value.addressing_mode.as_deref() == Some(name));
+    let mode = |name| {
+        facts
+            .nvml
+            .gpus
+            .iter()
+            .find(|gpu| gpu.value.addressing_mode.as_deref() == Some(name))
+    };
     if let Some(gpu) = mode("HMM") {
         weighing.supports(Weak, "NVML calls the addressing mode HMM", &gpu.origin);
     } else if let Some(gpu) = mode("ATS") {
-        weighing.objects(Strong, "the addressing mode is ATS, in which HMM is not used", &gpu.origin);
+        weighing.objects(
+            Strong,
+            "the addressing mode is ATS, in which HMM is not used",
+            &gpu.origin,
+        );
     }
 }
 
@@ -192,12 +234,29 @@ fn kernel(facts: &Facts, weighing: &mut Weighing) {
     }
     // Distributions carry the interfaces back into older kernels, so the release alone excludes
     // nothing.
-    if let Some(seen) = facts.host.kernel.as_seen().filter(|seen| !seen.value.at_least(5, 13)) {
-        let statement = format!("kernel {} is older than the interfaces that HMM needs", seen.value);
+    if let Some(seen) = facts
+        .host
+        .kernel
+        .as_seen()
+        .filter(|seen| !seen.value.at_least(5, 13))
+    {
+        let statement = format!(
+            "kernel {} is older than the interfaces that HMM needs",
+            seen.value
+        );
         weighing.objects(Moderate, statement, &seen.origin);
     }
-    if let Some(seen) = facts.host.arch.as_seen().filter(|seen| seen.value == "aarch64") {
-        weighing.objects(Moderate, "on aarch64 HMM is off unless it is asked for", &seen.origin);
+    if let Some(seen) = facts
+        .host
+        .arch
+        .as_seen()
+        .filter(|seen| seen.value == "aarch64")
+    {
+        weighing.objects(
+            Moderate,
+            "on aarch64 HMM is off unless it is asked for",
+            &seen.origin,
+        );
     }
 }
 
@@ -205,7 +264,11 @@ fn kernel(facts: &Facts, weighing: &mut Weighing) {
 fn beneath(facts: &Facts, weighing: &mut Weighing) {
     match readings::nvml_works(facts) {
         Some(origin) => {
-            weighing.supports(Moderate, "NVML answers, so the driver and the GPUs are up", &origin);
+            weighing.supports(
+                Moderate,
+                "NVML answers, so the driver and the GPUs are up",
+                &origin,
+            );
         }
         None => {
             weighing.needs(Need::Nvml);
@@ -226,16 +289,25 @@ fn beneath(facts: &Facts, weighing: &mut Weighing) {
 /// A forked process answers 3 as well; a fresh one tells the two apart. Where fresh ones now fail
 /// and now work, nothing is told.
 fn process(facts: &Facts, cured: bool, weighing: &mut Weighing) {
-    let fresh: Vec<&Trial> =
-        facts.cuda.plain().filter(|trial| trial.fresh_process == Some(true)).collect();
+    let fresh: Vec<&Trial> = facts
+        .cuda
+        .plain()
+        .filter(|trial| trial.fresh_process == Some(true))
+        .collect();
     let failed = fresh.iter().find(|trial| !trial.ok());
-    let worked = fresh.iter().find(|trial| trial.ok() && !with_hmm_off(trial));
+    let worked = fresh
+        .iter()
+        .find(|trial| trial.ok() && !with_hmm_off(trial));
     match (failed, worked) {
         (None, Some(trial)) if !cured => {
             weighing.rules_out("cuInit answers 0 in a fresh process", &trial.origin);
         }
         (Some(trial), None) if trial.failure_code() == Some(code::NOT_INITIALIZED) => {
-            weighing.supports(Weak, "it is a fresh process, so no fork is at fault", &trial.origin);
+            weighing.supports(
+                Weak,
+                "it is a fresh process, so no fork is at fault",
+                &trial.origin,
+            );
         }
         (None, None) => {
             weighing.needs(Need::FreshProcess);
@@ -250,20 +322,29 @@ fn process(facts: &Facts, cured: bool, weighing: &mut Weighing) {
 fn remedy(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
     let initramfs = machine::distribution(facts).rebuild_initramfs();
-    Remedy::new(Impact::ReloadsModule, "every program that uses a GPU, in all containers")
-        .step_to(
-            place,
-            "echo 'options nvidia_uvm uvm_disable_hmm=1' > /etc/modprobe.d/nvidia-uvm-hmm.conf",
-            "keeps HMM off from now on",
-        )
-        .step_to(place, initramfs, "only where the initial RAM disk loads nvidia_uvm")
-        .step_to(
-            place,
-            "modprobe -r nvidia_uvm && modprobe nvidia_uvm",
-            "needs every GPU program stopped; reboot instead if a task cannot be killed",
-        )
-        .undo("rm /etc/modprobe.d/nvidia-uvm-hmm.conf, then reload nvidia_uvm")
-        .verify("cat /sys/module/nvidia_uvm/parameters/uvm_disable_hmm prints Y, and gpudx is healthy")
-        .will_not_help("reinstalling the driver or the toolkit: the fault is between nvidia_uvm and the kernel")
-        .will_not_help("another PyTorch build: cuInit fails before any framework code runs")
+    Remedy::new(
+        Impact::ReloadsModule,
+        "every program that uses a GPU, in all containers",
+    )
+    .step_to(
+        place,
+        "echo 'options nvidia_uvm uvm_disable_hmm=1' > /etc/modprobe.d/nvidia-uvm-hmm.conf",
+        "keeps HMM off from now on",
+    )
+    .step_to(
+        place,
+        initramfs,
+        "only where the initial RAM disk loads nvidia_uvm",
+    )
+    .step_to(
+        place,
+        "modprobe -r nvidia_uvm && modprobe nvidia_uvm",
+        "needs every GPU program stopped; reboot instead if a task cannot be killed",
+    )
+    .undo("rm /etc/modprobe.d/nvidia-uvm-hmm.conf, then reload nvidia_uvm")
+    .verify("cat /sys/module/nvidia_uvm/parameters/uvm_disable_hmm prints Y, and gpudx is healthy")
+    .will_not_help(
+        "reinstalling the driver or the toolkit: the fault is between nvidia_uvm and the kernel",
+    )
+    .will_not_help("another PyTorch build: cuInit fails before any framework code runs")
 }

@@ -37,7 +37,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "sandbox.cgroup-denies",
             tell: "opening /dev/nvidia-uvm gives EPERM and not ENXIO, ENODEV or ENOENT",
         },
-        LookAlike { id: "uvm.hmm", tell: "nvidia_uvm is loaded, and cuInit answers 3 or hangs" },
+        LookAlike {
+            id: "uvm.hmm",
+            tell: "nvidia_uvm is loaded, and cuInit answers 3 or hangs",
+        },
         LookAlike {
             id: "uvm.stale-after-suspend",
             tell: "nvidia_uvm is loaded, and the kernel log shows a resume before the first 999",
@@ -86,8 +89,8 @@ fn weigh(facts: &Facts) -> Weighing {
 
 /// Without the nvidia module this one cannot be loaded either, and its absence says nothing.
 fn driver_itself_absent(facts: &Facts) -> bool {
-    let absent = facts.module.nvrm.absent().is_some()
-        || facts.module.loaded("nvidia").absent().is_some();
+    let absent =
+        facts.module.nvrm.absent().is_some() || facts.module.loaded("nvidia").absent().is_some();
     absent && readings::module_loaded(facts).is_none()
 }
 
@@ -111,7 +114,10 @@ fn registration(facts: &Facts, weighing: &mut Weighing) -> bool {
 /// What cuInit says. Together with the missing registration its 999 is proof. Returns whether the
 /// code fits.
 fn answer(facts: &Facts, weighing: &mut Weighing, missing: bool) -> bool {
-    if let Some(trial) = CODES.iter().find_map(|code| readings::init_failed_with(facts, *code)) {
+    if let Some(trial) = CODES
+        .iter()
+        .find_map(|code| readings::init_failed_with(facts, *code))
+    {
         let number = trial.failure_code().unwrap_or_default();
         let statement = format!("cuInit answers {number}, as it does when {NODE} leads nowhere");
         if missing {
@@ -144,7 +150,8 @@ fn node(facts: &Facts, weighing: &mut Weighing) {
             weighing.supports(Moderate, statement, origin);
         }
         Some((NodeOpen::Failed(errno @ (Errno::EPERM | Errno::EACCES)), origin)) => {
-            let statement = format!("opening {NODE} gives {errno}: it is refused before any driver");
+            let statement =
+                format!("opening {NODE} gives {errno}: it is refused before any driver");
             weighing.objects(Moderate, statement, origin);
         }
         Some((NodeOpen::Failed(_) | NodeOpen::Hung | NodeOpen::NotTried(_), _)) | None => {}
@@ -154,18 +161,33 @@ fn node(facts: &Facts, weighing: &mut Weighing) {
 /// The kernel log's last word on the module.
 fn log(facts: &Facts, weighing: &mut Weighing) {
     let last = facts.log.events.iter().rfind(|event| {
-        matches!(event.signature, "UVM_LOADED" | "UVM_UNLOADED" | "UVM_INIT_FAILED")
+        matches!(
+            event.signature,
+            "UVM_LOADED" | "UVM_UNLOADED" | "UVM_INIT_FAILED"
+        )
     });
     let Some(event) = last else { return };
     match event.signature {
         "UVM_LOADED" => {
-            weighing.objects(Moderate, "the kernel log says that it was loaded", &event.origin);
+            weighing.objects(
+                Moderate,
+                "the kernel log says that it was loaded",
+                &event.origin,
+            );
         }
         "UVM_UNLOADED" => {
-            weighing.supports(Moderate, "the kernel log says that it was unloaded", &event.origin);
+            weighing.supports(
+                Moderate,
+                "the kernel log says that it was unloaded",
+                &event.origin,
+            );
         }
         _ => {
-            weighing.supports(Strong, "it failed to start, says the kernel log", &event.origin);
+            weighing.supports(
+                Strong,
+                "it failed to start, says the kernel log",
+                &event.origin,
+            );
         }
     }
 }
@@ -174,7 +196,11 @@ fn remedy(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
     let remedy = Remedy::new(Impact::None, "nothing")
         .step_to(place, "modprobe nvidia_uvm", "loads it now")
-        .step_to(place, "nvidia-modprobe -u -c 0", "makes its device nodes; not needed under udev rules");
+        .step_to(
+            place,
+            "nvidia-modprobe -u -c 0",
+            "makes its device nodes; not needed under udev rules",
+        );
     let remedy = match machine::distribution(facts) {
         Distribution::Nixos => remedy.step_to(
             place,

@@ -1,0 +1,235 @@
+//! The running machine, or the files of another one below a root.
+//!
+//! First what can be read without asking the driver, with a snapshot of the device nodes, which
+//! driver libraries may change; then, as soon as that is in, the probes that ask the driver, side
+//! by side. All of it in children: this process reads nothing of the driver and loads nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use facts::Layer;
+use facts::raw::{ItemName, RawItem, RawSet};
+use facts::wire::{Outcome, Record};
+
+use super::plan::{
+    self, ACTIVE, ACTIVE_LIMIT, BESIDE, CALM_LIMIT, CUINIT, GATES, Trial, is_asked_for,
+};
+use crate::supervise::{ChildSpec, Finished, Supervisor, Waiting};
+
+/// How often the caller is told who is waited for.
+const TICK: Duration = Duration::from_millis(100);
+/// Time after which the driver is asked even though a reading of files has not come back. The
+/// probes that ask it run under guard, so nothing is lost but the order.
+const GATE_PATIENCE: Duration = Duration::from_millis(500);
+/// Taken off the deadline, so that giving up on a child that cannot be killed (0.4 s) and telling
+/// the verdict end within half a second after it.
+const DEADLINE_MARGIN: Duration = Duration::from_millis(100);
+/// Kept for reading the kernel log once more after a hang; killing and reading take 0.15 s.
+const LOG_RESERVE: Duration = Duration::from_millis(250);
+/// Name under which is told what was not run, and why.
+const PLAN: &str = "plan";
+/// The probe that is repeated at the end, since a failing driver writes to the log.
+const KERNEL_LOG: &str = "kernel-log";
+
+/// What to collect from a machine.
+#[derive(Debug, Clone)]
+pub struct HostOptions {
+    /// Root of another machine's files. Then only files are read and nothing is asked.
+    pub root: Option<PathBuf>,
+    /// Time for everything; the collection ends at most 0.4 s later.
+    pub deadline: Duration,
+    /// How often cuInit is tried when it does not succeed; 0 leaves it out.
+    pub trials: u32,
+    /// Go beyond cuInit: context, memory, a kernel.
+    pub context: bool,
+    /// Only what tells of these layers; all when empty.
+    pub layers: Vec<Layer>,
+}
+
+impl Default for HostOptions {
+    fn default() -> HostOptions {
+        HostOptions {
+            root: None,
+            deadline: Duration::from_secs(20),
+            trials: 3,
+            context: false,
+            layers: Vec::new(),
+        }
+    }
+}
+
+/// Collects from the machine. `progress` is told about every 0.1 s who is still waited for, and at
+/// the end that nobody is.
+pub fn collect_host(options: &HostOptions, progress: &mut dyn FnMut(&[Waiting])) -> RawSet {
+    let mut collection = Collection::new(options);
+    collection.start_calm();
+    while !collection.supervisor.is_idle() {
+        if let Some(finished) = collection.supervisor.next_finished(TICK) {
+            collection.take(finished);
+        }
+        collection.go_on();
+        let waiting: Vec<Waiting> = collection.supervisor.waiting().collect();
+        progress(&waiting);
+    }
+    progress(&[]);
+    collection.into_set()
+}
+
+struct Collection<'a> {
+    options: &'a HostOptions,
+    supervisor: Supervisor,
+    started: Instant,
+    deadline: Instant,
+    /// Gates that are not in yet.
+    gates: Vec<&'static str>,
+    asked_driver: bool,
+    shows_nvidia: bool,
+    trials_done: u32,
+    trouble: bool,
+    log_repeated: bool,
+    finished: Vec<Finished>,
+    notes: Vec<String>,
+}
+
+impl<'a> Collection<'a> {
+    fn new(options: &'a HostOptions) -> Collection<'a> {
+        let started = Instant::now();
+        let margin = DEADLINE_MARGIN.min(options.deadline / 10);
+        let deadline = started + options.deadline.saturating_sub(margin);
+        Collection {
+            options,
+            supervisor: Supervisor::new(deadline),
+            started,
+            deadline,
+            gates: Vec::new(),
+            asked_driver: false,
+            shows_nvidia: false,
+            trials_done: 0,
+            trouble: false,
+            log_repeated: false,
+            finished: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The machine's own root, or none of it.
+    fn is_live(&self) -> bool {
+        self.options.root.as_deref().is_none_or(|root| root == Path::new("/"))
+    }
+
+    fn start_calm(&mut self) {
+        // Policy and environment are those of this process, which say nothing of another machine.
+        let own = ["sandbox", "process"];
+        for probe in GATES.into_iter().chain(BESIDE) {
+            let fits = self.is_live() || !own.contains(&probe);
+            if fits && self.start(probe, 1, CALM_LIMIT) && GATES.contains(&probe) {
+                self.gates.push(probe);
+            }
+        }
+    }
+
+    /// Starts a probe if its layers were asked for.
+    fn start(&mut self, probe: &str, trial: u32, limit: Duration) -> bool {
+        if !is_asked_for(probe, &self.options.layers) {
+            return false;
+        }
+        let mut spec = ChildSpec::probe(probe, trial, limit);
+        if let (Some(root), false) = (&self.options.root, self.is_live()) {
+            spec = spec.with_argument("--root").with_argument(root);
+        }
+        if probe == CUINIT {
+            // Compiling the embedded kernel would leave a cache in the user's home.
+            spec.environment.push(("CUDA_CACHE_DISABLE".into(), "1".into()));
+            if self.options.context {
+                spec = spec.with_argument("--context");
+            }
+        }
+        self.supervisor.start(spec);
+        true
+    }
+
+    fn take(&mut self, mut finished: Finished) {
+        if finished.probe == CUINIT && finished.trial > 1 {
+            // What a trial maps into its process is the same each time and was told by the first.
+            finished.items.retain(|item| matches!(item.name, ItemName::Probe { .. }));
+        }
+        self.gates.retain(|gate| *gate != finished.probe);
+        self.shows_nvidia |= finished.items.iter().any(plan::shows_nvidia);
+        if finished.probe == CUINIT {
+            self.take_trial(&finished);
+        } else if ACTIVE.contains(&finished.probe.as_str()) {
+            self.trouble |= finished.end.outcome != Outcome::Returned;
+        }
+        if finished.probe == KERNEL_LOG && finished.trial > 1 {
+            if finished.end.outcome != Outcome::Returned {
+                return;
+            }
+            self.finished.retain(|earlier| earlier.probe != KERNEL_LOG);
+        }
+        self.finished.push(finished);
+    }
+
+    /// Time that the driver may still take.
+    fn left(&self) -> Duration {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        left.saturating_sub(LOG_RESERVE)
+    }
+
+    fn take_trial(&mut self, finished: &Finished) {
+        self.trials_done += 1;
+        let verdict = plan::judge(finished);
+        self.trouble |= verdict != Trial::Settled;
+        let left = self.left();
+        let next = plan::next_trial(verdict, self.trials_done, self.options.trials, left);
+        if let Some(limit) = next {
+            self.start(CUINIT, self.trials_done + 1, limit);
+        }
+    }
+
+    /// Asks the driver as soon as the gates are in, and reads the log again at the end of trouble.
+    fn go_on(&mut self) {
+        let patience_is_over = self.started.elapsed() >= GATE_PATIENCE;
+        if !self.asked_driver && self.is_live() && (self.gates.is_empty() || patience_is_over) {
+            self.asked_driver = true;
+            if self.shows_nvidia || !self.gates.is_empty() {
+                self.ask_driver();
+            } else {
+                self.notes.push("nothing of NVIDIA's was found, so no library was asked".to_owned());
+            }
+        }
+        if self.trouble && !self.log_repeated && self.supervisor.is_idle() {
+            self.log_repeated = true;
+            self.start(KERNEL_LOG, 2, CALM_LIMIT);
+        }
+    }
+
+    fn ask_driver(&mut self) {
+        let limit = self.left().min(ACTIVE_LIMIT);
+        // The slowest first: it decides how long everything takes.
+        if self.options.trials > 0 {
+            self.start(CUINIT, 1, limit);
+        }
+        for probe in ACTIVE {
+            self.start(probe, 1, limit);
+        }
+    }
+
+    fn into_set(self) -> RawSet {
+        let mut set = RawSet::new();
+        set.live = self.is_live();
+        for item in self.finished.into_iter().flat_map(|finished| finished.items) {
+            set.push(item);
+        }
+        let mut lines = Vec::new();
+        for value in self.notes {
+            let note = Record::Note { key: "skipped".to_owned(), value };
+            lines.extend(serde_json::to_vec(&note).unwrap_or_default());
+            lines.push(b'\n');
+        }
+        if !lines.is_empty() {
+            let name = ItemName::Probe { name: PLAN.to_owned(), trial: 1 };
+            set.push(RawItem::new(name, lines));
+        }
+        set
+    }
+}

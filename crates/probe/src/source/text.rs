@@ -1,0 +1,198 @@
+//! Text that a user hands over: files, archives, standard input. Each becomes one item; what is in
+//! it, and where it came from, is worked out from the text alone.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use facts::parse::decompress::{Compression, detect};
+use facts::raw::{ItemName, RawItem, RawSet};
+
+use super::SourceError;
+use super::ending::{Part, keep_ends};
+use super::tar;
+
+/// Most bytes that are kept of one text.
+const TEXT_LIMIT_BYTES: usize = 64 << 20;
+/// Most bytes that are kept of all texts; reading them as text may take as much again.
+const TOTAL_LIMIT_BYTES: usize = 96 << 20;
+/// Most bytes that are read of one text, decompressed: a small file can unfold without end.
+const READ_LIMIT_BYTES: u64 = 8 << 30;
+/// How often archives and compressed files may be inside one another.
+const DEPTH_LIMIT: u32 = 3;
+/// Most members of one archive.
+const MEMBERS_LIMIT: u32 = 4096;
+/// Largest window that a compressed text may ask for.
+const WINDOW_LIMIT_KIB: u32 = 32 << 10;
+/// What is looked at to tell what an input is: the header of a tar archive.
+const PEEK_BYTES: u64 = 512;
+
+/// One input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TextInput {
+    /// Standard input, by the label `-`.
+    StandardInput,
+    /// A file, by its path.
+    File(PathBuf),
+}
+
+/// Reads all inputs, in order. Compressed ones (gzip, xz, zstd) are decompressed and archives (tar)
+/// taken apart, three deep; the members of an archive are labelled `archive!member`. Of an input
+/// longer than 64 MiB the beginning and the end are kept and marked as parts.
+pub fn collect_text(inputs: &[TextInput]) -> Result<RawSet, SourceError> {
+    let mut texts = Texts { left: TOTAL_LIMIT_BYTES, set: RawSet::new() };
+    for input in inputs {
+        match input {
+            TextInput::StandardInput => texts.take(&mut io::stdin().lock(), "-", 0),
+            TextInput::File(path) => {
+                let unreadable = |error: &io::Error| SourceError::unreadable(path, error);
+                let metadata = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
+                if metadata.is_dir() {
+                    let error = io::Error::from_raw_os_error(libc::EISDIR);
+                    return Err(unreadable(&error));
+                }
+                let mut file = File::open(path).map_err(|error| unreadable(&error))?;
+                texts.take(&mut file, &path.to_string_lossy(), 0);
+            }
+        }
+    }
+    Ok(texts.set)
+}
+
+struct Texts {
+    left: usize,
+    set: RawSet,
+}
+
+impl Texts {
+    /// Takes one input: looks what it is, unfolds it, keeps the text.
+    fn take(&mut self, input: &mut dyn Read, label: &str, depth: u32) {
+        let mut start = Vec::new();
+        // A failed read shows again when the rest is read.
+        let _ = (&mut *input).take(PEEK_BYTES).read_to_end(&mut start);
+        let compression = detect(&start);
+        let is_archive = tar::is_header(&start);
+        let mut input = Cursor::new(start).chain(input);
+        if depth < DEPTH_LIMIT {
+            if let Some(compression) = compression {
+                match decompressor(compression, &mut input) {
+                    Some(mut reader) => self.take(&mut *reader, label, depth + 1),
+                    None => self.push(label, Part { bytes: Arc::from([]), first_line: 1 }, true),
+                }
+                return;
+            }
+            if is_archive {
+                self.take_members(&mut input, label, depth + 1);
+                return;
+            }
+        }
+        self.keep(&mut input, label);
+    }
+
+    fn take_members(&mut self, input: &mut dyn Read, label: &str, depth: u32) {
+        let mut count = 0;
+        // Damage ends the reading; what came before it stays.
+        let _ = tar::read_members(input, |member, content| {
+            count += 1;
+            if member.size > 0 {
+                self.take(content, &format!("{label}!{}", member.name), depth);
+            }
+            count < MEMBERS_LIMIT
+        });
+    }
+
+    fn keep(&mut self, input: &mut dyn Read, label: &str) {
+        let limit = TEXT_LIMIT_BYTES.min(self.left);
+        let kept = keep_ends(input, limit, READ_LIMIT_BYTES);
+        let partial = kept.cut || kept.tail.is_some();
+        self.push(label, kept.head, partial);
+        if let Some(tail) = kept.tail {
+            self.push(label, tail, true);
+        }
+    }
+
+    fn push(&mut self, label: &str, part: Part, partial: bool) {
+        self.left = self.left.saturating_sub(part.bytes.len());
+        let mut item = RawItem::new(ItemName::Text(label.to_owned()), part.bytes);
+        if part.first_line > 1 {
+            item.cut_from = Some((Arc::from(label), part.first_line));
+        }
+        item.partial = partial;
+        self.set.push(item);
+    }
+}
+
+/// A reader that decompresses within bounded memory; `None` for a damaged beginning.
+fn decompressor<'a>(
+    compression: Compression,
+    input: &'a mut (dyn Read + 'a),
+) -> Option<Box<dyn Read + 'a>> {
+    Some(match compression {
+        Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(input)),
+        Compression::Xz => {
+            Box::new(lzma_rust2::XzReader::new_mem_limit(input, true, WINDOW_LIMIT_KIB))
+        }
+        Compression::Zstd => {
+            let window = u64::from(WINDOW_LIMIT_KIB) << 10;
+            let reader =
+                ruzstd::decoding::StreamingDecoder::new_with_max_window_size(input, window);
+            Box::new(reader.ok()?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn gzip(content: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(content).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn collect(name: &str, content: &[u8]) -> Vec<(String, String, bool)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        let set = collect_text(&[TextInput::File(path)]).unwrap();
+        let prefix = format!("text:{}/", folder.path().display());
+        let item = |item: &RawItem| {
+            let name = item.name.to_string();
+            let label = name.strip_prefix(&prefix).unwrap().to_owned();
+            (label, item.text().unwrap().into_owned(), item.partial)
+        };
+        set.items().map(item).collect()
+    }
+
+    #[test]
+    fn plain_and_compressed_texts_are_one_item_each() {
+        let expected = vec![("a.log".to_owned(), "line\n".to_owned(), false)];
+        assert_eq!(collect("a.log", b"line\n"), expected);
+        assert_eq!(collect("a.log", &gzip(b"line\n")), expected);
+        assert_eq!(collect("a.log", &gzip(&gzip(b"line\n"))), expected);
+        assert_eq!(collect("empty", b""), [("empty".to_owned(), String::new(), false)]);
+    }
+
+    #[test]
+    fn nesting_ends_at_three_and_damage_is_no_error() {
+        let mut content = b"line\n".to_vec();
+        for _ in 0..5 {
+            content = gzip(&content);
+        }
+        assert!(collect("bomb.gz", &content)[0].1.starts_with('\u{1f}'));
+        let damaged = gzip(&b"line\n".repeat(1000));
+        let found = collect("a.gz", &damaged[..damaged.len() / 2]);
+        assert!(found[0].2, "what is cut off is a part");
+    }
+
+    #[test]
+    fn a_missing_file_and_a_folder_are_errors() {
+        let error = |path: &str| collect_text(&[TextInput::File(path.into())]).unwrap_err();
+        assert!(error("/no/such/file").to_string().contains("ENOENT"));
+        assert!(matches!(error("/"), SourceError::Unreadable { .. }));
+    }
+}
