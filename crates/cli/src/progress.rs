@@ -35,7 +35,6 @@ impl Progress {
             return;
         }
         self.bar.set_message(message(what, elapsed, limit));
-        self.bar.tick();
     }
 }
 

@@ -4,6 +4,7 @@ use facts::model::host::ContainerKind;
 use facts::{Facts, Layer, Observed, Why};
 
 use crate::diagnose::Finding;
+use crate::readings;
 use crate::symptom::{Symptom, SymptomId};
 use crate::weigh::Verdict;
 
@@ -61,8 +62,10 @@ pub fn layer_lines(facts: &Facts, symptoms: &[Symptom], findings: &[Finding]) ->
     for layer in Layer::ALL {
         let lower_fault = lines.iter().find(|line| line.status == LayerStatus::Fault);
         let seen = observe(layer, facts);
-        let line = match (fault(layer, symptoms, findings), seen) {
-            (Some(said), seen) => Some(Line::fault(seen.map_or(said, |line| line.summary))),
+        let line = match (fault(layer, facts, symptoms, findings), seen) {
+            // The layer's own words where they tell the fault, else what was found.
+            (Some(_), Some(line)) if line.status == LayerStatus::Fault => Some(line),
+            (Some(said), _) => Some(Line::fault(said)),
             (None, Some(line)) => Some(line),
             (None, None) => None,
         };
@@ -113,20 +116,21 @@ fn observe(layer: Layer, facts: &Facts) -> Option<Line> {
 
 /// What is wrong in a layer: the symptom that shows there, or the claim of a cause that lies there
 /// and is at least likely. A cause in nvidia_uvm shows in CUDA, and its module's line tells the rest.
-fn fault(layer: Layer, symptoms: &[Symptom], findings: &[Finding]) -> Option<String> {
+fn fault(
+    layer: Layer,
+    facts: &Facts,
+    symptoms: &[Symptom],
+    findings: &[Finding],
+) -> Option<String> {
     let likely =
         |finding: &&Finding| finding.cause.layer == layer && finding.verdict >= Verdict::Likely;
-    let symptom = symptoms
-        .iter()
-        .find(|symptom| shows_in(symptom.id) == layer);
+    let symptom = symptoms.iter().find(|symptom| shows_in(symptom.id, facts) == layer);
     let cause = findings.iter().find(likely).filter(|_| layer != Layer::Uvm);
-    cause
-        .map(|finding| finding.cause.claim.to_owned())
-        .or_else(|| Some(symptom?.summary.clone()))
+    cause.map(|finding| finding.cause.claim.to_owned()).or_else(|| Some(symptom?.summary.clone()))
 }
 
 /// The layer in which a symptom is met.
-fn shows_in(symptom: SymptomId) -> Layer {
+fn shows_in(symptom: SymptomId, facts: &Facts) -> Layer {
     match symptom {
         SymptomId::CudaInitFails
         | SymptomId::CudaInitHangs
@@ -134,7 +138,9 @@ fn shows_in(symptom: SymptomId) -> Layer {
         | SymptomId::CudaInitSlow
         | SymptomId::CudaContextFails => Layer::Cuda,
         SymptomId::NvmlFails | SymptomId::NvmlHangs => Layer::Nvml,
+        SymptomId::DriverAbsent if readings::module_loaded(facts).is_some() => Layer::Library,
         SymptomId::DriverAbsent => Layer::Module,
+        SymptomId::GpuMissing if facts.nvml.count.is_seen() => Layer::Nvml,
         SymptomId::GpuMissing => Layer::Pci,
         SymptomId::GpuFaulted => Layer::Gpu,
         SymptomId::ContainerRefused => Layer::Sandbox,
@@ -151,46 +157,27 @@ struct Line {
 
 impl Line {
     fn ok(summary: impl Into<String>) -> Line {
-        Line {
-            status: LayerStatus::Ok,
-            summary: summary.into(),
-        }
+        Line { status: LayerStatus::Ok, summary: summary.into() }
     }
 
     fn fault(summary: impl Into<String>) -> Line {
-        Line {
-            status: LayerStatus::Fault,
-            summary: summary.into(),
-        }
+        Line { status: LayerStatus::Fault, summary: summary.into() }
     }
 
     fn unknown(summary: impl Into<String>) -> Line {
-        Line {
-            status: LayerStatus::Unknown,
-            summary: summary.into(),
-        }
+        Line { status: LayerStatus::Unknown, summary: summary.into() }
     }
 
     fn not_applicable(summary: impl Into<String>) -> Line {
-        Line {
-            status: LayerStatus::NotApplicable,
-            summary: summary.into(),
-        }
+        Line { status: LayerStatus::NotApplicable, summary: summary.into() }
     }
 
     fn blocked(by: Layer) -> Line {
-        Line {
-            status: LayerStatus::Blocked,
-            summary: format!("by {by}"),
-        }
+        Line { status: LayerStatus::Blocked, summary: format!("by {by}") }
     }
 
     fn of(self, layer: Layer) -> LayerLine {
-        LayerLine {
-            layer,
-            status: self.status,
-            summary: self.summary,
-        }
+        LayerLine { layer, status: self.status, summary: self.summary }
     }
 }
 
@@ -209,11 +196,7 @@ fn not_seen<T>(what: &str, observed: &Observed<T>) -> String {
 
 /// The container around the process, where there is one.
 fn sandbox(facts: &Facts) -> Option<Line> {
-    let kind = facts
-        .host
-        .container
-        .value()
-        .filter(|kind| **kind != ContainerKind::None)?;
+    let kind = facts.host.container.value().filter(|kind| **kind != ContainerKind::None)?;
     let filter = match facts.sandbox.seccomp.value() {
         Some(2) => ", with a seccomp filter",
         Some(_) | None => "",

@@ -22,21 +22,14 @@ fn strengths() -> impl Strategy<Value = Strength> {
 }
 
 fn pieces(limit: usize) -> impl Strategy<Value = Vec<Piece>> {
-    let piece =
-        (any::<bool>(), strengths(), 0_u8..40).prop_map(|(supports, strength, statement)| Piece {
-            supports,
-            strength,
-            statement,
-        });
+    let piece = (any::<bool>(), strengths(), 0_u8..40)
+        .prop_map(|(supports, strength, statement)| Piece { supports, strength, statement });
     prop::collection::vec(piece, 0..limit)
 }
 
 /// Pieces whose statements all differ.
 fn distinct(pieces: Vec<Piece>) -> Vec<Piece> {
-    let renumber = |(index, piece): (usize, Piece)| Piece {
-        statement: index as u8,
-        ..piece
-    };
+    let renumber = |(index, piece): (usize, Piece)| Piece { statement: index as u8, ..piece };
     pieces.into_iter().enumerate().map(renumber).collect()
 }
 
@@ -65,6 +58,8 @@ fn rank(weighing: &Weighing) -> Verdict {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn more_support_never_lowers(given in pieces(12), strength in strengths()) {
         let before = weigh(&given);

@@ -133,7 +133,11 @@ fn libraries_are_told_from_stubs_and_broken_files() {
 #[test]
 fn without_a_suffix_the_version_is_found_in_the_strings() {
     let mut strings = vec![0_u8; (1 << 20) - 5];
-    strings.extend_from_slice(b"\x96\xa3550.163.01\0\0535.54.02\0text 999.1.1 x\0450.36.05\0");
+    for text in ["550.163.01", "535.54.02", "text 999.1.1 x", "450.36.05"] {
+        strings.extend_from_slice(b"\x96\xa3");
+        strings.extend_from_slice(text.as_bytes());
+        strings.push(0);
+    }
     let bytes = library("libcuda.so.1", 200_000, 600, &strings);
     let summary = elf_library::read(&reader_of(&bytes), "/x/libcuda.so.1");
     assert_eq!(summary.version.as_ref().map(ToString::to_string).as_deref(), Some("550.163.01"));
@@ -366,7 +370,12 @@ fn shorter_listings_of_the_bus() {
 
 #[test]
 fn other_files_are_left_to_others() {
-    for path in ["/proc/modules", "/etc/os-release", "/usr/lib/libcudart.so.12"] {
+    for path in [
+        "/proc/modules",
+        "/etc/os-release",
+        "/usr/lib/libcudart.so.12",
+        "/lib/firmware/nvidia/ad102/gsp/gsp-570.144.bin",
+    ] {
         assert!(!binary::apply(&file(path, b"x"), &mut Facts::default()), "{path}");
     }
 }

@@ -91,7 +91,7 @@ fn the_recorded_output_fills_the_facts() {
 #[test]
 fn the_old_layout() {
     let env = parse(OLD).value;
-    assert_eq!(env.available.unwrap().value, false);
+    assert!(!env.available.unwrap().value);
     assert_eq!(env.gpus[0].value, (Some(0), "GeForce RTX 2080 Ti".to_owned()));
     assert_eq!(env.driver.unwrap().value.to_string(), "440.64.00");
     let names: Vec<_> = env.packages.iter().map(|package| package.value.name.as_str()).collect();
@@ -103,7 +103,7 @@ fn the_old_layout() {
 fn the_layout_of_vllm() {
     let env = parse(VLLM).value;
     assert_eq!(env.torch.unwrap().value.version.as_deref(), Some("2.7.0+cu126"));
-    assert_eq!(env.available.unwrap().value, false);
+    assert!(!env.available.unwrap().value);
     assert_eq!(env.nvcc, None);
     assert_eq!(env.gpus.len(), 1);
     assert_eq!(env.driver.unwrap().line, 20);

@@ -5,4 +5,5 @@ mod collect_env;
 mod hostile;
 mod log;
 mod smi;
+#[cfg(test)]
 mod support;

@@ -1,7 +1,5 @@
 //! Writers of small synthetic inputs that share no code with the parsers.
 
-#![expect(dead_code, reason = "each test program uses its own part")]
-
 use facts::raw::{ItemName, RawItem};
 
 /// An item that is a command's output.

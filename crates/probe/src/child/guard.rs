@@ -18,11 +18,7 @@ pub(crate) fn hold(report: &mut Report) {
     process::restore_crash_signals();
     let read_only = isolate::may_administer()
         && tell(report, "/dev is read-only for this probe", isolate::make_dev_read_only());
-    tell(
-        report,
-        "without CAP_MKNOD and CAP_SYS_MODULE",
-        isolate::give_up_capabilities(),
-    );
+    tell(report, "without CAP_MKNOD and CAP_SYS_MODULE", isolate::give_up_capabilities());
     tell(report, "no new privileges by exec", isolate::forbid_new_privileges());
     // Removing and renaming is refused only where nothing else keeps /dev as it is, since a
     // library may rightly remove a temporary file of its own.

@@ -36,12 +36,7 @@ const PTX: &CStr = c"
 ";
 
 /// Runs the stages of one device until one fails. What was taken is given back also then.
-pub(super) fn run(
-    report: &mut Report,
-    cuda: &Cuda,
-    device: Device,
-    on: &str,
-) -> Result<(), i64> {
+pub(super) fn run(report: &mut Report, cuda: &Cuda, device: Device, on: &str) -> Result<(), i64> {
     let on = Some(on);
     ask(report, "cuDevicePrimaryCtxRetain", on, || cuda.enter_context(device), no_text)?;
     let result = memory(report, cuda, on);
@@ -80,8 +75,7 @@ fn kernel(
     memory: DeviceMemory,
     on: Option<&str>,
 ) -> Result<(), i64> {
-    let kernel =
-        ask(report, "cuModuleLoadData", on, || cuda.load_kernel(PTX, c"gpudx"), no_text)?;
+    let kernel = ask(report, "cuModuleLoadData", on, || cuda.load_kernel(PTX, c"gpudx"), no_text)?;
     ask(report, "cuLaunchKernel", on, || cuda.launch(kernel, THREADS, memory), no_text)?;
     let threads = usize::try_from(THREADS).unwrap_or(0);
     let mut received = vec![0; threads];

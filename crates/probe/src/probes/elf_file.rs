@@ -4,12 +4,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use facts::Errno;
 use facts::parse::decompress;
 use facts::parse::elf::ElfFile;
 use facts::parse::elf_summary::{ElfSummary, to_text};
 use facts::parse::modinfo::{self, ModInfo};
 use facts::parse::{elf_gsp, elf_library};
-use facts::Errno;
 
 use super::reader::{self, Reader};
 use crate::child::report::Report;

@@ -36,11 +36,8 @@ const DEFAULT_FOLDERS: &[&str] = &[
 ];
 
 /// Subfolders that the loader tries first in each folder of LD_LIBRARY_PATH (glibc 2.33 and later).
-const HARDWARE_FOLDERS: &[&str] = &[
-    "glibc-hwcaps/x86-64-v4",
-    "glibc-hwcaps/x86-64-v3",
-    "glibc-hwcaps/x86-64-v2",
-];
+const HARDWARE_FOLDERS: &[&str] =
+    &["glibc-hwcaps/x86-64-v4", "glibc-hwcaps/x86-64-v3", "glibc-hwcaps/x86-64-v2"];
 
 /// First bytes of a 64-bit little-endian ELF file.
 const ELF_64_LITTLE: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
@@ -100,8 +97,8 @@ impl<'a> Search<'a> {
     /// The folders in which this machine's loader looks, for listing what else lies there.
     pub(super) fn folders(&self) -> Vec<String> {
         let cached = self.cache.iter().filter_map(|entry| {
-            let driver = entry.name.starts_with("libcuda.so")
-                || entry.name.starts_with("libnvidia-ml.so");
+            let driver =
+                entry.name.starts_with("libcuda.so") || entry.name.starts_with("libnvidia-ml.so");
             let (folder, _) = entry.path.rsplit_once('/').filter(|_| driver)?;
             Some(folder.to_owned())
         });
@@ -169,9 +166,8 @@ mod tests {
         put("/opt/narrow/libcuda.so.1", &narrow);
         put("/opt/wide/libcuda.so.1", &ELF_64_LITTLE);
         let reader = Reader::new(root.path());
-        let find = |path: Option<&str>| {
-            Search::new(&reader, path.map(str::to_owned)).find("libcuda.so.1")
-        };
+        let find =
+            |path: Option<&str>| Search::new(&reader, path.map(str::to_owned)).find("libcuda.so.1");
         let default = Some(("/usr/lib64/libcuda.so.1".to_owned(), FoundBy::Default));
         assert_eq!(find(None), default);
         assert_eq!(find(Some("/opt/narrow")), default);

@@ -73,7 +73,12 @@ const PROBES: [Probe; 13] = [
     Probe::of_rows("sandbox", Group::Sandbox, Some(sandbox::run)),
     Probe::of_rows("process", Group::Process, Some(process::run)),
     Probe::of_rows("frameworks", Group::Frameworks, Some(frameworks::run)),
-    Probe { name: "module-files", touches_driver: false, rows: None, rest: Some(module_files::run) },
+    Probe {
+        name: "module-files",
+        touches_driver: false,
+        rows: None,
+        rest: Some(module_files::run),
+    },
     Probe::of_driver("nodes", nodes::run),
     Probe::of_driver("module", module::run),
     Probe::of_driver("nvml", nvml::run),

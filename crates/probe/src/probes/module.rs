@@ -3,21 +3,18 @@
 use std::fmt::Write as _;
 
 use super::Options;
-use super::nodes::{Majors, open};
-use crate::child::report::Report;
-use crate::child::report::Failure;
-use crate::sys::nvidiactl::{Card, cards, module_version};
+use super::nodes::{Majors, UNKNOWN_MAJORS, open};
+use crate::child::report::{Failure, Report};
 use crate::sys::errno_of;
+use crate::sys::nvidiactl::{Card, cards, module_version};
 
 const CONTROL: &str = "/dev/nvidiactl";
 
 /// Asks both. Neither takes the driver's lock nor initializes a GPU, so they answer also while
 /// another process hangs in the driver.
 pub(super) fn run(report: &mut Report, _: &Options) {
-    let objection = Majors::read().map_or_else(
-        || Some("/proc/devices cannot be read".to_owned()),
-        |majors| majors.objection(CONTROL),
-    );
+    let objection = Majors::read()
+        .map_or_else(|| Some(UNKNOWN_MAJORS.to_owned()), |majors| majors.objection(CONTROL));
     if let Some(reason) = objection {
         report.not_called("open", CONTROL, &reason);
         return;

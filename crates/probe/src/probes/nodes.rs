@@ -16,6 +16,9 @@ use crate::sys::{errno_of, process};
 
 /// Major number of nvidiactl and of the GPUs' nodes, fixed since the first driver.
 const NVIDIA_MAJOR: u32 = 195;
+/// Said of every node where nothing tells which majors are registered.
+pub(super) const UNKNOWN_MAJORS: &str =
+    "/proc/devices cannot be read, so opening it could load a module";
 /// Most GPU nodes that are opened.
 const GPU_NODES_LIMIT: usize = 64;
 
@@ -27,7 +30,8 @@ pub(super) fn run(report: &mut Report, _: &Options) {
     let mut opened: Vec<File> = Vec::new();
     let nodes = ["/dev/nvidiactl", "/dev/nvidia-uvm"].map(str::to_owned);
     for path in nodes.into_iter().chain(gpu_nodes()) {
-        if let Some(reason) = majors.as_ref().map_or_else(unknown_majors, |m| m.objection(&path)) {
+        let unknown = || Some(UNKNOWN_MAJORS.to_owned());
+        if let Some(reason) = majors.as_ref().map_or_else(unknown, |m| m.objection(&path)) {
             report.not_called("open", &path, &reason);
             continue;
         }
@@ -39,10 +43,6 @@ pub(super) fn run(report: &mut Report, _: &Options) {
 /// Opens for reading and writing, as the libraries do.
 pub(super) fn open(path: &str) -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
-}
-
-fn unknown_majors() -> Option<String> {
-    Some("/proc/devices cannot be read, so opening it could load a module".to_owned())
 }
 
 /// The nodes of GPUs that are there, by number.
@@ -86,7 +86,9 @@ impl Majors {
         }
         Some(match self.names(major).next() {
             Some(owner) => format!("its major {major} belongs to {owner}"),
-            None => format!("its major {major} is not registered, so opening it could load a module"),
+            None => {
+                format!("its major {major} is not registered, so opening it could load a module")
+            }
         })
     }
 }

@@ -33,11 +33,8 @@ pub(super) fn run(report: &mut Report, _: &Options) {
     let number = |report: &mut Report, call: &str, function: &CStr| {
         ask(report, call, None, || nvml.system_number(function), i32::to_string)
     };
-    let _ = number(
-        report,
-        "nvmlSystemGetCudaDriverVersion_v2",
-        c"nvmlSystemGetCudaDriverVersion_v2",
-    );
+    let _ =
+        number(report, "nvmlSystemGetCudaDriverVersion_v2", c"nvmlSystemGetCudaDriverVersion_v2");
     let count = number(report, "nvmlDeviceGetCount_v2", c"nvmlDeviceGetCount_v2");
     let count = u32::try_from(count.unwrap_or(0)).unwrap_or(0).min(DEVICES_LIMIT);
     let mut devices = Vec::new();
@@ -57,8 +54,8 @@ pub(super) fn run(report: &mut Report, _: &Options) {
     }
     for (on, device) in &devices {
         let call = "nvmlDeviceGetAddressingMode";
-        let _ =
-            ask(report, call, Some(on), || nvml.device_addressing(*device), addressing_text);
+        let work = || nvml.device_addressing(*device);
+        let _ = ask(report, call, Some(on), work, |mode| word(ADDRESSING_MODES, *mode));
     }
 }
 
@@ -97,7 +94,8 @@ fn state(report: &mut Report, nvml: &Nvml, device: Device, on: &str) {
     let fabric = "nvmlDeviceGetGpuFabricInfoV";
     let _ = ask(report, fabric, on_device, || nvml.device_fabric(device), fabric_text);
     let recovery = "nvmlDeviceGetRecoveryAction";
-    let _ = ask(report, recovery, on_device, || nvml.device_recovery(device), recovery_text);
+    let work = || nvml.device_recovery(device);
+    let _ = ask(report, recovery, on_device, work, |action| recovery_text(*action));
 }
 
 /// A call that answers one number, and the words for its values.
@@ -132,12 +130,7 @@ const ARCHITECTURE: NumberCall = NumberCall {
 const COMPUTE_MODE: NumberCall = NumberCall {
     call: "nvmlDeviceGetComputeMode",
     function: c"nvmlDeviceGetComputeMode",
-    words: &[
-        (0, "Default"),
-        (1, "Exclusive_Thread"),
-        (2, "Prohibited"),
-        (3, "Exclusive_Process"),
-    ],
+    words: &[(0, "Default"), (1, "Exclusive_Thread"), (2, "Prohibited"), (3, "Exclusive_Process")],
 };
 const PERSISTENCE: NumberCall = NumberCall {
     call: "nvmlDeviceGetPersistenceMode",
@@ -149,6 +142,8 @@ const VIRTUALIZATION: NumberCall = NumberCall {
     function: c"nvmlDeviceGetVirtualizationMode",
     words: &[(0, "None"), (1, "Pass-Through"), (2, "VGPU"), (3, "Host VGPU"), (4, "Host VSGA")],
 };
+
+const ADDRESSING_MODES: &[(u32, &str)] = &[(0, "None"), (1, "HMM"), (2, "ATS")];
 
 fn number(report: &mut Report, nvml: &Nvml, device: Device, on: &str, which: NumberCall) {
     let work = || nvml.device_number(which.function, device);
@@ -172,10 +167,6 @@ fn memory_text([total, _, used]: &[u64; 3]) -> String {
     format!("{} / {}", used >> 20, total >> 20)
 }
 
-fn addressing_text(mode: &u32) -> String {
-    word(&[(0, "None"), (1, "HMM"), (2, "ATS")], *mode)
-}
-
 fn fabric_text(info: &FabricInfo) -> String {
     const STATES: &[(u32, &str)] =
         &[(0, "Not Supported"), (1, "Not Started"), (2, "In Progress"), (3, "Completed")];
@@ -184,7 +175,7 @@ fn fabric_text(info: &FabricInfo) -> String {
     format!("{state}; {status}; health {:#x}", info.health)
 }
 
-fn recovery_text(action: &u64) -> String {
+fn recovery_text(action: u64) -> String {
     const ACTIONS: &[(u32, &str)] = &[
         (0, "None"),
         (1, "Reset"),
@@ -195,7 +186,7 @@ fn recovery_text(action: &u64) -> String {
         (6, "Bus Reset"),
         (7, "System Reboot"),
     ];
-    word(ACTIONS, u32::try_from(*action).unwrap_or(u32::MAX))
+    word(ACTIONS, u32::try_from(action).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
@@ -209,7 +200,7 @@ mod tests {
         assert_eq!(memory_text(&[143_771 << 20, 1, 4 << 20]), "4 / 143771");
         let fabric = FabricInfo { state: 3, status: 0, health: 0x155 };
         assert_eq!(fabric_text(&fabric), "Completed; Success; health 0x155");
-        assert_eq!(recovery_text(&2), "Reboot");
+        assert_eq!(recovery_text(2), "Reboot");
         assert_eq!(word(ARCHITECTURE.words, 99), "99");
     }
 }

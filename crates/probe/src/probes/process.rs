@@ -12,23 +12,8 @@ use crate::sys::{host, process};
 /// business and stays out of any report. A reader takes a name that is not told for one that is
 /// not set, so a name that comes to matter must be added here first.
 const PREFIXES: [&str; 17] = [
-    "CUDA_",
-    "CUDNN_",
-    "NVIDIA_",
-    "NVCC_",
-    "NVML_",
-    "NCCL_",
-    "LD_",
-    "TORCH_",
-    "PYTORCH_",
-    "VLLM_",
-    "SGLANG_",
-    "TF_",
-    "XLA_",
-    "JAX_",
-    "GPU_",
-    "SLURM_",
-    "OMPI_",
+    "CUDA_", "CUDNN_", "NVIDIA_", "NVCC_", "NVML_", "NCCL_", "LD_", "TORCH_", "PYTORCH_", "VLLM_",
+    "SGLANG_", "TF_", "XLA_", "JAX_", "GPU_", "SLURM_", "OMPI_",
 ];
 /// Names that are told beside those.
 const NAMES: [&str; 8] = [

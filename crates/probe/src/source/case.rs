@@ -231,7 +231,9 @@ fn entries(folder: &Path) -> Result<Vec<(PathBuf, FileType)>, SourceError> {
 /// An output: its first line is the command line as it was typed.
 fn command(file_name: &str, bytes: &[u8]) -> Vec<RawItem> {
     let (first, rest) = match bytes.iter().position(|byte| *byte == b'\n') {
-        Some(end) => (bytes.get(..end).unwrap_or_default(), bytes.get(end + 1..).unwrap_or_default()),
+        Some(end) => {
+            (bytes.get(..end).unwrap_or_default(), bytes.get(end + 1..).unwrap_or_default())
+        }
         None => (bytes, &[][..]),
     };
     let first = String::from_utf8_lossy(first);
@@ -245,7 +247,8 @@ fn command(file_name: &str, bytes: &[u8]) -> Vec<RawItem> {
 /// The records of a probe, from `NAME.TRIAL.jsonl` or `NAME.jsonl`.
 fn probe(file_name: &str, bytes: &[u8]) -> Vec<RawItem> {
     let stem = Path::new(file_name).file_stem().unwrap_or(OsStr::new("")).to_string_lossy();
-    let numbered = stem.rsplit_once('.').and_then(|(name, trial)| Some((name, trial.parse().ok()?)));
+    let numbered =
+        stem.rsplit_once('.').and_then(|(name, trial)| Some((name, trial.parse().ok()?)));
     let (name, trial) = numbered.unwrap_or((&stem, 1));
     records::unpack(bytes, None).into_items(name, trial, None)
 }

@@ -68,7 +68,7 @@ pub(super) fn keep_ends(mut input: impl Read, limit: usize, read_limit: u64) -> 
 /// Chunks in order.
 #[derive(Default)]
 struct Chunks {
-    chunks: VecDeque<Vec<u8>>,
+    queue: VecDeque<Vec<u8>>,
     length: usize,
     dropped: usize,
     dropped_lines: u64,
@@ -77,33 +77,33 @@ struct Chunks {
 impl Chunks {
     fn push(&mut self, chunk: Vec<u8>) {
         self.length += chunk.len();
-        self.chunks.push_back(chunk);
+        self.queue.push_back(chunk);
     }
 
     /// Drops whole chunks from the beginning as long as enough is left.
     fn drop_surplus(&mut self, keep: usize) {
-        while let Some(first) = self.chunks.front().filter(|c| self.length - c.len() >= keep) {
+        while let Some(first) = self.queue.front().filter(|c| self.length - c.len() >= keep) {
             self.dropped_lines += newlines(first);
             self.dropped += first.len();
             self.length -= first.len();
-            self.chunks.pop_front();
+            self.queue.pop_front();
         }
     }
 
     fn append(&mut self, other: &mut Chunks) {
         self.length += other.length;
-        self.chunks.append(&mut other.chunks);
+        self.queue.append(&mut other.queue);
     }
 
     fn lines(&self) -> u64 {
-        self.chunks.iter().map(|chunk| newlines(chunk)).sum()
+        self.queue.iter().map(|chunk| newlines(chunk)).sum()
     }
 
     /// One piece, made chunk by chunk so that there are never two of the whole.
     fn join(mut self) -> Arc<[u8]> {
         let mut joined: Arc<[u8]> = std::iter::repeat_n(0, self.length).collect();
         let mut rest = Arc::get_mut(&mut joined).unwrap_or_default();
-        while let Some(chunk) = self.chunks.pop_front() {
+        while let Some(chunk) = self.queue.pop_front() {
             let Some((place, behind)) = rest.split_at_mut_checked(chunk.len()) else { break };
             place.copy_from_slice(&chunk);
             rest = behind;

@@ -75,6 +75,17 @@ pub fn collect_host(options: &HostOptions, progress: &mut dyn FnMut(&[Waiting]))
     collection.into_set()
 }
 
+/// How far a collection has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Files are read.
+    Files,
+    /// The driver is asked, or it was found that there is none.
+    Driver,
+    /// The kernel log is read once more.
+    LogAgain,
+}
+
 struct Collection<'a> {
     options: &'a HostOptions,
     supervisor: Supervisor,
@@ -82,11 +93,10 @@ struct Collection<'a> {
     deadline: Instant,
     /// Gates that are not in yet.
     gates: Vec<&'static str>,
-    asked_driver: bool,
+    stage: Stage,
     shows_nvidia: bool,
     trials_done: u32,
     trouble: bool,
-    log_repeated: bool,
     finished: Vec<Finished>,
     notes: Vec<String>,
 }
@@ -102,11 +112,10 @@ impl<'a> Collection<'a> {
             started,
             deadline,
             gates: Vec::new(),
-            asked_driver: false,
+            stage: Stage::Files,
             shows_nvidia: false,
             trials_done: 0,
             trouble: false,
-            log_repeated: false,
             finished: Vec::new(),
             notes: Vec::new(),
         }
@@ -189,16 +198,18 @@ impl<'a> Collection<'a> {
     /// Asks the driver as soon as the gates are in, and reads the log again at the end of trouble.
     fn go_on(&mut self) {
         let patience_is_over = self.started.elapsed() >= GATE_PATIENCE;
-        if !self.asked_driver && self.is_live() && (self.gates.is_empty() || patience_is_over) {
-            self.asked_driver = true;
+        let files_are_in = self.gates.is_empty() || patience_is_over;
+        if self.stage == Stage::Files && self.is_live() && files_are_in {
+            self.stage = Stage::Driver;
             if self.shows_nvidia || !self.gates.is_empty() {
                 self.ask_driver();
             } else {
-                self.notes.push("nothing of NVIDIA's was found, so no library was asked".to_owned());
+                self.notes
+                    .push("nothing of NVIDIA's was found, so no library was asked".to_owned());
             }
         }
-        if self.trouble && !self.log_repeated && self.supervisor.is_idle() {
-            self.log_repeated = true;
+        if self.stage == Stage::Driver && self.trouble && self.supervisor.is_idle() {
+            self.stage = Stage::LogAgain;
             self.start(KERNEL_LOG, 2, CALM_LIMIT);
         }
     }

@@ -114,12 +114,7 @@ fn calls(trial: &Finished) -> impl Iterator<Item = (String, i64)> {
 /// Time for the next of `wanted` trials when `done` are done, the last of which went so; `None`
 /// when there is to be none. The time that is left is shared among those to come, unless the
 /// shares would be too short to tell a hang from a slow start.
-pub(super) fn next_trial(
-    last: Trial,
-    done: u32,
-    wanted: u32,
-    left: Duration,
-) -> Option<Duration> {
+pub(super) fn next_trial(last: Trial, done: u32, wanted: u32, left: Duration) -> Option<Duration> {
     let shortest = match last {
         Trial::Settled | Trial::LeftBehind => return None,
         Trial::Failed => SHORTEST_QUICK_TRIAL,

@@ -31,6 +31,7 @@ pub(super) enum Step {
 }
 
 /// How a child came to be done with.
+#[derive(Clone, Copy)]
 pub(super) enum Ending {
     /// It has ended and was reaped.
     Ended(Ended),
@@ -88,7 +89,8 @@ impl Child {
         let output = pipe::pipe()?;
         // Standard error only explains; where descriptors are short it goes without.
         let errors = pipe::pipe().ok();
-        let pid = spawn_image(spec, output.write.as_fd(), errors.as_ref().map(|p| p.write.as_fd()))?;
+        let pid =
+            spawn_image(spec, output.write.as_fd(), errors.as_ref().map(|p| p.write.as_fd()))?;
         drop(output.write);
         let errors = errors.map(|errors| errors.read);
         let started = Instant::now();
@@ -238,7 +240,7 @@ impl Child {
             return without_output(&self.spec, end);
         }
         let mut unpacked = records::unpack(&self.output.bytes, taken_at);
-        let (outcome, code) = self.outcome(&ending, &unpacked);
+        let (outcome, code) = self.outcome(ending, &unpacked);
         if matches!(outcome, Outcome::TimedOut | Outcome::Unkillable) {
             unpacked.add_timed_out_file();
         }
@@ -259,16 +261,19 @@ impl Child {
         finished(&self.spec, end, unpacked, taken_at)
     }
 
-    fn outcome(&self, ending: &Ending, unpacked: &Unpacked) -> (Outcome, Option<i32>) {
+    fn outcome(&self, ending: Ending, unpacked: &Unpacked) -> (Outcome, Option<i32>) {
         let ended = match ending {
             Ending::Abandoned => return (Outcome::Unkillable, None),
-            Ending::Ended(ended) => *ended,
+            Ending::Ended(ended) => ended,
         };
         let whole = unpacked.done && unpacked.unreadable == 0;
         match (self.ended_for, ended) {
             (Some(EndedFor::Deadline | EndedFor::NoUse), _) => (Outcome::TimedOut, None),
-            (Some(EndedFor::Flood), _) => (Outcome::Malformed, None),
             (None, Ended::Signaled(signal)) => (Outcome::Crashed, Some(signal)),
+            (None, Ended::ReapedElsewhere) if whole => (Outcome::Returned, None),
+            (Some(EndedFor::Flood), _) | (None, Ended::ReapedElsewhere) => {
+                (Outcome::Malformed, None)
+            }
             (None, Ended::Exited(status)) if whole => (Outcome::Returned, Some(status)),
             (None, Ended::Exited(status)) => (Outcome::Malformed, Some(status)),
         }
@@ -316,7 +321,7 @@ impl Stream {
     /// Reads until there is nothing more for now. At the end of the pipe the file is closed.
     fn read(&mut self, mut keep: impl FnMut(&mut Vec<u8>, &[u8])) {
         let Some(file) = &mut self.file else { return };
-        let mut buffer = [0_u8; 64 * 1024];
+        let mut buffer = [0_u8; 16 * 1024];
         let mut left = READ_AT_ONCE;
         while left > 0 {
             match file.read(&mut buffer) {
@@ -342,12 +347,7 @@ pub(super) fn without_output(spec: &ChildSpec, end: End) -> Finished {
     finished(spec, end, Unpacked::default(), seconds_since_epoch())
 }
 
-fn finished(
-    spec: &ChildSpec,
-    end: End,
-    mut unpacked: Unpacked,
-    taken_at: Option<u64>,
-) -> Finished {
+fn finished(spec: &ChildSpec, end: End, mut unpacked: Unpacked, taken_at: Option<u64>) -> Finished {
     unpacked.push(&Record::End(end.clone()));
     let items = unpacked.into_items(&spec.probe, spec.trial, taken_at);
     Finished { probe: spec.probe.clone(), trial: spec.trial, end, items }

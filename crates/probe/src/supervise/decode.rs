@@ -22,9 +22,8 @@ pub(super) fn decode(line: &str, descriptor: impl Fn(u64) -> Option<String>) -> 
     if number < 0 {
         return Some(InCall::NoCall);
     }
-    let mut arguments = words.map(|word| {
-        u64::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).unwrap_or(0)
-    });
+    let mut arguments = words
+        .map(|word| u64::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).unwrap_or(0));
     let first = arguments.next().unwrap_or(0);
     let second = arguments.next().unwrap_or(0);
     let target = || descriptor(first);

@@ -23,7 +23,7 @@ use facts::wire::{End, Outcome};
 
 use self::child::{Child, Step};
 pub use self::spec::{CHILD_WORD, ChildSpec, Finished};
-use crate::sys::pipe;
+use crate::sys::{pipe, process};
 
 /// Time between the two looks at a child that did not end, to see whether it works or waits.
 pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
@@ -58,8 +58,10 @@ pub struct Supervisor {
 
 impl Supervisor {
     /// A supervisor whose children all have ended, or been given up, shortly after the deadline:
-    /// at most 0.4 s, the time that it takes to learn that a child cannot be killed.
+    /// at most 0.4 s, the time that it takes to learn that a child cannot be killed. The kernel
+    /// kills the children when the thread that starts them ends.
     pub fn new(deadline: Instant) -> Supervisor {
+        process::keep_children_waitable();
         Supervisor {
             deadline,
             queue: VecDeque::new(),

@@ -69,11 +69,7 @@ fn parse_stat(line: &str) -> Option<TaskStat> {
     let mut fields = fields.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     let mut times = fields.skip(10).map(str::parse::<u64>);
-    Some(TaskStat {
-        state,
-        user_ticks: times.next()?.ok()?,
-        system_ticks: times.next()?.ok()?,
-    })
+    Some(TaskStat { state, user_ticks: times.next()?.ok()?, system_ticks: times.next()?.ok()? })
 }
 
 #[cfg(test)]

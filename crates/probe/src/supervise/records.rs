@@ -91,18 +91,12 @@ impl Unpacked {
             && call == "read"
             && on.starts_with('/')
         {
-            self.items
-                .push(RawItem::with_state(ItemName::File(on.clone()), RawState::TimedOut));
+            self.items.push(RawItem::with_state(ItemName::File(on.clone()), RawState::TimedOut));
         }
     }
 
     /// All items, the probe's own lines last.
-    pub(crate) fn into_items(
-        self,
-        probe: &str,
-        trial: u32,
-        taken_at: Option<u64>,
-    ) -> Vec<RawItem> {
+    pub(crate) fn into_items(self, probe: &str, trial: u32, taken_at: Option<u64>) -> Vec<RawItem> {
         let mut items = self.items;
         let name = ItemName::Probe { name: probe.to_owned(), trial };
         let mut item = RawItem::new(name, Arc::<[u8]>::from(self.lines));

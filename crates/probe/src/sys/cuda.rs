@@ -123,8 +123,7 @@ impl Cuda {
         let mut number = 0;
         // SAFETY: the caller vouches for the type.
         unsafe {
-            let call =
-                self.library.function::<unsafe extern "C" fn(*mut c_int) -> c_int>(name)?;
+            let call = self.library.function::<unsafe extern "C" fn(*mut c_int) -> c_int>(name)?;
             answered(call(&raw mut number))?;
         }
         Ok(number)

@@ -125,19 +125,7 @@ impl Cuda {
             let launch = self.library.function::<Launch>(c"cuLaunchKernel")?;
             let synchronize = self.library.function::<Synchronize>(c"cuCtxSynchronize")?;
             let arguments = arguments.as_mut_ptr();
-            answered(launch(
-                kernel.function,
-                1,
-                1,
-                1,
-                threads,
-                1,
-                1,
-                0,
-                stream,
-                arguments,
-                extra,
-            ))?;
+            answered(launch(kernel.function, 1, 1, 1, threads, 1, 1, 0, stream, arguments, extra))?;
             answered(synchronize())
         }
     }

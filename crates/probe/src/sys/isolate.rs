@@ -81,9 +81,7 @@ fn capabilities() -> Result<[CapabilityWord; 2], Errno> {
     let mut header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
     let mut words = [CapabilityWord::default(); 2];
     // SAFETY: the header names version 3, for which the kernel writes two words.
-    check_long(unsafe {
-        libc::syscall(libc::SYS_capget, &raw mut header, words.as_mut_ptr())
-    })?;
+    check_long(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, words.as_mut_ptr()) })?;
     Ok(words)
 }
 
@@ -180,12 +178,8 @@ const RENAMING: &[i64] = &[
 ];
 /// The calls that make and remove names in a folder, beyond creating plain files.
 #[cfg(not(target_arch = "x86_64"))]
-const RENAMING: &[i64] = &[
-    libc::SYS_unlinkat,
-    libc::SYS_renameat2,
-    libc::SYS_symlinkat,
-    libc::SYS_linkat,
-];
+const RENAMING: &[i64] =
+    &[libc::SYS_unlinkat, libc::SYS_renameat2, libc::SYS_symlinkat, libc::SYS_linkat];
 
 /// Lets the kernel answer EPERM to calls that change nodes or modules and, when `names_too`, to
 /// those that remove or rename anything. Implies [`forbid_new_privileges`].

@@ -60,5 +60,5 @@ pub(crate) fn terminal_settings(fd: BorrowedFd<'_>) -> Result<(), Errno> {
 /// This thread's id.
 pub(crate) fn thread_id() -> i64 {
     // SAFETY: cannot fail and touches no memory.
-    i64::from(unsafe { libc::syscall(libc::SYS_gettid) })
+    unsafe { libc::syscall(libc::SYS_gettid) }
 }

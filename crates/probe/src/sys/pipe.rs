@@ -22,7 +22,8 @@ pub(crate) fn pipe() -> Result<Pipe, Errno> {
     check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
     let [read, write] = ends;
     // SAFETY: both descriptors were just made by the kernel and nobody else owns them.
-    let pipe = unsafe { Pipe { read: OwnedFd::from_raw_fd(read), write: OwnedFd::from_raw_fd(write) } };
+    let pipe =
+        unsafe { Pipe { read: OwnedFd::from_raw_fd(read), write: OwnedFd::from_raw_fd(write) } };
     // SAFETY: the descriptor is open; F_SETFL takes an integer.
     check(unsafe { libc::fcntl(read, libc::F_SETFL, libc::O_NONBLOCK) })?;
     Ok(pipe)

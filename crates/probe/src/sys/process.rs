@@ -13,6 +13,20 @@ pub(crate) enum Ended {
     Exited(i32),
     /// This signal ended it.
     Signaled(i32),
+    /// It has ended and somebody else reaped it, so nothing is known of how.
+    ReapedElsewhere,
+}
+
+/// Makes children waitable. A process that inherits "ignore SIGCHLD" has its children reaped by the
+/// kernel, and how they ended is lost.
+pub(crate) fn keep_children_waitable() {
+    // SAFETY: the default action takes no handler; a handler that somebody has set is put back.
+    unsafe {
+        let before = libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        if before != libc::SIG_IGN && before != libc::SIG_ERR {
+            libc::signal(libc::SIGCHLD, before);
+        }
+    }
 }
 
 /// A descriptor that becomes readable when the process ends (Linux 5.3; some sandboxes refuse it).
@@ -40,7 +54,11 @@ fn wait_id(pid: u32, options: libc::c_int) -> Result<Option<Ended>, Errno> {
     // si_pid at zero when there is nothing to report.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // SAFETY: `info` is valid for writing for the whole call.
-    check(unsafe { libc::waitid(libc::P_PID, pid, &raw mut info, options) })?;
+    match check(unsafe { libc::waitid(libc::P_PID, pid, &raw mut info, options) }) {
+        Ok(_) => {}
+        Err(Errno(libc::ECHILD)) => return Ok(Some(Ended::ReapedElsewhere)),
+        Err(errno) => return Err(errno),
+    }
     // SAFETY: waitid fills the fields of a child's siginfo, or leaves them zero.
     let (child, status) = unsafe { (info.si_pid(), info.si_status()) };
     Ok(match (child, info.si_code) {

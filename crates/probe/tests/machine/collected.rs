@@ -1,14 +1,13 @@
 //! Collecting in a process of its own, and what came of it.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use facts::Layer;
 use facts::raw::{ItemName, RawItem, RawSet, RawState};
 use probe::source::{HostOptions, collect_host};
-
-use crate::Outcome;
 
 /// Word with which this binary collects and prints.
 pub(crate) const WORD: &str = "__collect";
@@ -25,7 +24,7 @@ pub(crate) fn collect_and_print() -> ! {
             RawState::Bytes(bytes) => format!("{} bytes", bytes.len()),
             other => format!("{other:?}"),
         };
-        out.push_str(&format!("item {} {state}\n", item.name));
+        writeln!(out, "item {} {state}", item.name).unwrap();
         if let (ItemName::Probe { .. }, Some(text)) = (&item.name, item.text()) {
             out.push_str(&text);
         }
@@ -107,12 +106,12 @@ const CALM: [&str; 9] = [
     "frameworks",
 ];
 
-pub(crate) fn a_machine_is_collected_whole() -> Outcome {
+pub(crate) fn a_machine_is_collected_whole() {
     let mut told = 0;
     let set = collect_host(&HostOptions::default(), &mut |waiting| told += waiting.len());
     assert!(set.live && told > 0);
     for probe in CALM {
-        let item = set.probes(probe).last().ok_or(format!("{probe} was not run"))?.1;
+        let item = set.probes(probe).last().unwrap().1;
         let text = item.text().unwrap_or_default();
         assert!(text.contains("\"outcome\":\"returned\""), "{probe}: {text}");
     }
@@ -120,30 +119,29 @@ pub(crate) fn a_machine_is_collected_whole() -> Outcome {
     assert!(devices.lines().any(|name| name == "null"), "{devices}");
     assert!(set.files("/proc/self/status").next().is_some_and(|item| item.bytes().is_some()));
     let own = std::process::id().to_string();
-    for entry in std::fs::read_dir("/proc")?.flatten() {
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
         assert_ne!(parent, Some(own.as_str()), "a child is left: {stat}");
     }
-    Ok(())
 }
 
-pub(crate) fn another_root_is_only_read() -> Outcome {
-    let root = tempfile::tempdir()?;
+pub(crate) fn another_root_is_only_read() {
+    let root = tempfile::tempdir().unwrap();
     let put = |path: &str, content: &str| -> std::io::Result<()> {
         let place = root.path().join(path);
-        std::fs::create_dir_all(place.parent().unwrap())?;
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         std::fs::write(place, content)
     };
-    put("proc/modules", "nvidia 1 0 - Live 0x0\n")?;
-    put("proc/driver/nvidia/version", "NVRM version: x\n")?;
-    put("usr/lib/os-release", "ID=elsewhere\n")?;
-    put("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n")?;
-    put("sys/bus/pci/devices/0000:01:00.0/device", "0x2335\n")?;
-    put("sys/bus/pci/devices/0000:02:00.0/vendor", "0x8086\n")?;
-    put("sys/bus/pci/devices/0000:02:00.0/device", "0x1234\n")?;
-    std::fs::create_dir_all(root.path().join("etc"))?;
-    std::os::unix::fs::symlink("/usr/lib/os-release", root.path().join("etc/os-release"))?;
+    put("proc/modules", "nvidia 1 0 - Live 0x0\n").unwrap();
+    put("proc/driver/nvidia/version", "NVRM version: x\n").unwrap();
+    put("usr/lib/os-release", "ID=elsewhere\n").unwrap();
+    put("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n").unwrap();
+    put("sys/bus/pci/devices/0000:01:00.0/device", "0x2335\n").unwrap();
+    put("sys/bus/pci/devices/0000:02:00.0/vendor", "0x8086\n").unwrap();
+    put("sys/bus/pci/devices/0000:02:00.0/device", "0x1234\n").unwrap();
+    std::fs::create_dir_all(root.path().join("etc")).unwrap();
+    std::os::unix::fs::symlink("/usr/lib/os-release", root.path().join("etc/os-release")).unwrap();
     let options = HostOptions { root: Some(root.path().into()), ..HostOptions::default() };
     let set = collect_host(&options, &mut |_| {});
     let text = |path: &str| text_of(&set, path);
@@ -155,19 +153,17 @@ pub(crate) fn another_root_is_only_read() -> Outcome {
     for probe in ["cuinit", "nvml", "nodes", "module", "sandbox", "process"] {
         assert!(set.probes(probe).next().is_none(), "{probe} asks this machine, not that one");
     }
-    Ok(())
 }
 
 fn text_of(set: &RawSet, path: &str) -> Option<String> {
     set.files(path).next()?.text().map(std::borrow::Cow::into_owned)
 }
 
-pub(crate) fn layers_narrow_what_is_run() -> Outcome {
+pub(crate) fn layers_narrow_what_is_run() {
     let options = HostOptions { layers: vec![Layer::Library], ..HostOptions::default() };
     let set = collect_host(&options, &mut |_| {});
     assert!(set.probes("libraries").next().is_some() && set.probes("passive").next().is_some());
     for probe in ["pci", "frameworks", "nvml", "cuinit"] {
         assert!(set.probes(probe).next().is_none(), "{probe} tells nothing of libraries");
     }
-    Ok(())
 }

@@ -38,7 +38,8 @@ impl Drop for FileSystem {
         // Either may fail when making it did not get that far.
         let _ = run("fsfreeze", &["-u", &mount]);
         for _ in 0..50 {
-            let gone = run("umount", &[&mount]).is_ok() || run("mountpoint", &["-q", &mount]).is_err();
+            let gone =
+                run("umount", &[&mount]).is_ok() || run("mountpoint", &["-q", &mount]).is_err();
             if gone {
                 break;
             }

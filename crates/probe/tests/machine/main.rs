@@ -3,6 +3,10 @@
 //! Some tests need root, loop devices or a C compiler; where those are missing they say so and
 //! count as passed.
 
+#![expect(clippy::unwrap_used, reason = "a test ends by panicking")]
+#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+#![expect(clippy::exit, reason = "this binary is also the program under test")]
+
 mod collected;
 mod frozen;
 mod hostile;
@@ -11,11 +15,8 @@ mod unchanged;
 
 use std::ffi::OsString;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Trial};
 use probe::supervise::CHILD_WORD;
-
-/// What a test comes to: nothing, or what went wrong.
-type Outcome = Result<(), Failed>;
 
 fn main() {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -24,7 +25,7 @@ fn main() {
         Some((first, _)) if first == collected::WORD => collected::collect_and_print(),
         _ => {}
     }
-    let tests: Vec<(&str, fn() -> Outcome)> = vec![
+    let tests: Vec<(&str, fn())> = vec![
         ("a_machine_is_collected_whole", collected::a_machine_is_collected_whole),
         ("another_root_is_only_read", collected::another_root_is_only_read),
         ("layers_narrow_what_is_run", collected::layers_narrow_what_is_run),
@@ -44,8 +45,15 @@ fn main() {
         ("no_sys", hostile::no_sys),
         ("read_only_root", hostile::read_only_root),
         ("closed_descriptors", hostile::closed_descriptors),
+        ("children_reaped_by_the_kernel", hostile::children_reaped_by_the_kernel),
         ("strange_environment", hostile::strange_environment),
     ];
-    let tests = tests.into_iter().map(|(name, test)| Trial::test(name, test)).collect();
+    let trial = |(name, test): (&str, fn())| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    let tests = tests.into_iter().map(trial).collect();
     libtest_mimic::run(&Arguments::from_args(), tests).exit();
 }

@@ -15,10 +15,7 @@ pub(super) fn cuda(facts: &Facts) -> Line {
     if trials.is_empty() {
         return Line::unknown("cuInit was not tried");
     }
-    if trials
-        .iter()
-        .any(|trial| matches!(trial.result, TrialResult::Hung { .. }))
-    {
+    if trials.iter().any(|trial| matches!(trial.result, TrialResult::Hung { .. })) {
         return Line::fault(hanging(facts, &trials));
     }
     if let Some(failed) = trials.iter().find(|trial| !trial.ok()) {
@@ -31,9 +28,7 @@ pub(super) fn cuda(facts: &Facts) -> Line {
         };
         return Line::fault(words);
     }
-    let last = trials
-        .last()
-        .map_or_else(String::new, |trial| working(facts, trial));
+    let last = trials.last().map_or_else(String::new, |trial| working(facts, trial));
     Line::ok(last)
 }
 
@@ -41,58 +36,30 @@ pub(super) fn cuda(facts: &Facts) -> Line {
 fn hanging(facts: &Facts, trials: &[&Trial]) -> String {
     let hung = |trial: &&&Trial| matches!(trial.result, TrialResult::Hung { .. });
     let returned = trials.len() - trials.iter().filter(hung).count();
-    let what = trials
-        .iter()
-        .find(hung)
-        .map_or("cuInit", |trial| trial.what.as_str());
-    let run = facts
-        .probes
-        .iter()
-        .find(|run| run.probe == "cuinit" && run.hung());
+    let what = trials.iter().find(hung).map_or("cuInit", |trial| trial.what.as_str());
+    let run = facts.probes.iter().find(|run| run.probe == "cuinit" && run.hung());
     let seconds = run.map_or(String::new(), |run| format!(" ({:.0} s each)", run.seconds));
-    let place = run
-        .and_then(stuck_words)
-        .map_or(String::new(), |words| format!("; {words}"));
-    format!(
-        "{what} returned in {returned} of {}{seconds}{place}",
-        counted(trials.len(), "trial")
-    )
+    let place = run.and_then(stuck_words).map_or(String::new(), |words| format!("; {words}"));
+    format!("{what} returned in {returned} of {}{seconds}{place}", counted(trials.len(), "trial"))
 }
 
 /// `in UVM_REGISTER_GPU on /dev/nvidia-uvm, state D in uvm_api_register_gpu`.
 fn stuck_words(run: &ProbeRun) -> Option<String> {
     let stuck = run.stuck.as_ref()?;
-    let call = stuck
-        .call
-        .as_ref()
-        .map(|call| format!("in {}", call.trim_start_matches("ioctl ")));
-    let function = stuck
-        .wchan
-        .as_deref()
-        .or(stuck.stack.first().map(String::as_str));
+    let call = stuck.call.as_ref().map(|call| format!("in {}", call.trim_start_matches("ioctl ")));
+    let function = stuck.wchan.as_deref().or(stuck.stack.first().map(String::as_str));
     let state = match function {
         Some(function) => format!("state {} in {function}", stuck.state),
         None => format!("state {}", stuck.state),
     };
-    Some(
-        [call, Some(state)]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .join(", "),
-    )
+    Some([call, Some(state)].into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
 /// How far it got.
 fn working(facts: &Facts, trial: &Trial) -> String {
-    let seconds = trial
-        .seconds
-        .map_or(String::new(), |seconds| format!(" in {seconds:.2} s"));
+    let seconds = trial.seconds.map_or(String::new(), |seconds| format!(" in {seconds:.2} s"));
     let devices = facts.cuda.count.value().map_or(String::new(), |count| {
-        format!(
-            ", {}",
-            counted(usize::try_from(*count).unwrap_or(0), "device")
-        )
+        format!(", {}", counted(usize::try_from(*count).unwrap_or(0), "device"))
     });
     let far = match trial.stage {
         Stage::Kernel | Stage::Free => "; context, copy and kernel work",
@@ -105,10 +72,7 @@ fn working(facts: &Facts, trial: &Trial) -> String {
 /// `torch 2.10.0+cu128 for CUDA 12.8`.
 pub(super) fn framework(facts: &Facts) -> Option<Line> {
     if let Some(torch) = facts.framework.torch.value() {
-        let version = torch
-            .version
-            .as_ref()
-            .map_or(String::new(), |version| format!(" {version}"));
+        let version = torch.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
         let cuda = match torch.cuda {
             Some(Some(cuda)) => format!(" for CUDA {cuda}"),
             Some(None) => " without CUDA".to_owned(),
@@ -117,14 +81,6 @@ pub(super) fn framework(facts: &Facts) -> Option<Line> {
         return Some(Line::ok(format!("torch{version}{cuda}")));
     }
     let available = facts.framework.torch_available.value()?;
-    let words = if *available {
-        "torch finds CUDA"
-    } else {
-        "torch finds no CUDA"
-    };
-    Some(if *available {
-        Line::ok(words)
-    } else {
-        Line::unknown(words)
-    })
+    let words = if *available { "torch finds CUDA" } else { "torch finds no CUDA" };
+    Some(if *available { Line::ok(words) } else { Line::unknown(words) })
 }

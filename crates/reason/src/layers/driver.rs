@@ -16,9 +16,7 @@ pub(super) fn module(facts: &Facts) -> Line {
             Flavour::Open => " open",
             Flavour::Proprietary => " proprietary",
         });
-        let uvm = uvm_words(facts)
-            .map(|words| format!("; {words}"))
-            .unwrap_or_default();
+        let uvm = uvm_words(facts).map(|words| format!("; {words}")).unwrap_or_default();
         return Line::ok(format!("nvidia {}{flavour}{uvm}", version.value));
     }
     if let Some(version) = facts.nvml.driver_version.value() {
@@ -57,11 +55,7 @@ pub(super) fn uvm(facts: &Facts) -> Option<Line> {
 
 /// `8 GPUs in 2.1 s`.
 pub(super) fn nvml(facts: &Facts) -> Line {
-    let hung: Vec<&str> = facts
-        .nvml
-        .hung()
-        .map(|query| query.query.as_str())
-        .collect();
+    let hung: Vec<&str> = facts.nvml.hung().map(|query| query.query.as_str()).collect();
     match &facts.nvml.init {
         Observed::Seen(seen) => match seen.value {
             NvmlResult::Code(0) => {}
@@ -85,12 +79,7 @@ pub(super) fn nvml(facts: &Facts) -> Line {
 
 fn answered(facts: &Facts) -> String {
     let listed = u32::try_from(facts.nvml.gpus.len()).unwrap_or(u32::MAX);
-    let count = facts
-        .nvml
-        .count
-        .value()
-        .copied()
-        .or((listed > 0).then_some(listed));
+    let count = facts.nvml.count.value().copied().or((listed > 0).then_some(listed));
     let Some(count) = count else {
         return "other queries answer".to_owned();
     };
@@ -103,9 +92,6 @@ fn answered(facts: &Facts) -> String {
 
 /// The wall time of the probe of NVML, where there was one that ended.
 fn measured_seconds(facts: &Facts) -> Option<f64> {
-    let run = facts
-        .probes
-        .iter()
-        .find(|run| run.probe == "nvml" && !run.hung())?;
+    let run = facts.probes.iter().find(|run| run.probe == "nvml" && !run.hung())?;
     Some(run.seconds)
 }

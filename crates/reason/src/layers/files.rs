@@ -9,9 +9,7 @@ use crate::readings;
 
 /// `GSP 590.48.01 running; gsp_ga10x.bin carries gb20x, gb20y`.
 pub(super) fn firmware(facts: &Facts) -> Line {
-    let carried = carried(facts)
-        .map(|words| format!("; {words}"))
-        .unwrap_or_default();
+    let carried = carried(facts).map(|words| format!("; {words}")).unwrap_or_default();
     if let Some(running) = facts.firmware.running.first() {
         return Line::ok(format!("GSP {} running{carried}", running.value));
     }
@@ -35,30 +33,18 @@ pub(super) fn firmware(facts: &Facts) -> Line {
 fn carried(facts: &Facts) -> Option<String> {
     let near: Vec<&str> = readings::chips(facts)
         .into_iter()
-        .filter_map(|product| {
-            nvabi::chip::by_name(product.value.chip?)?
-                .gsp_family?
-                .get(..4)
-        })
+        .filter_map(|product| nvabi::chip::by_name(product.value.chip?)?.gsp_family?.get(..4))
         .collect();
     let fits =
         |family: &&String| near.is_empty() || near.iter().any(|head| family.starts_with(head));
     let files: Vec<&GspFile> = facts.firmware.files.value()?.iter().collect();
     let read = files.iter().find_map(|file| {
-        let families: Vec<&str> = file
-            .families
-            .value()?
-            .iter()
-            .filter(fits)
-            .take(4)
-            .map(String::as_str)
-            .collect();
+        let families: Vec<&str> =
+            file.families.value()?.iter().filter(fits).take(4).map(String::as_str).collect();
         (!families.is_empty()).then(|| format!("{} carries {}", name(file), families.join(", ")))
     });
     read.or_else(|| {
-        files
-            .first()
-            .map(|file| format!("{} is there, its sections were not read", name(file)))
+        files.first().map(|file| format!("{} is there, its sections were not read", name(file)))
     })
 }
 
@@ -73,31 +59,23 @@ pub(super) fn node(facts: &Facts) -> Line {
         return Line::fault(format!("{path} should be {major}:{minor}"));
     }
     let needed = readings::needed_nodes(facts);
-    let failed = needed
-        .iter()
-        .find_map(|path| match facts.node.opens.get(path) {
-            Some((NodeOpen::Failed(errno), _)) => Some(format!("{}: {errno}", short(path))),
-            Some((NodeOpen::Hung, _)) => Some(format!("opening {} does not return", short(path))),
-            Some((NodeOpen::Opened | NodeOpen::NotTried(_), _)) | None => None,
-        });
+    let failed = needed.iter().find_map(|path| match facts.node.opens.get(path) {
+        Some((NodeOpen::Failed(errno), _)) => Some(format!("{}: {errno}", short(path))),
+        Some((NodeOpen::Hung, _)) => Some(format!("opening {} does not return", short(path))),
+        Some((NodeOpen::Opened | NodeOpen::NotTried(_), _)) | None => None,
+    });
     if let Some(failed) = failed {
         return Line::fault(failed);
     }
     if readings::all_nodes_open(facts).is_some() {
         return Line::ok(format!("{} open read-write", together(&needed)));
     }
-    let there: Vec<String> = needed
-        .iter()
-        .filter(|path| facts.node.at(path).is_seen())
-        .cloned()
-        .collect();
+    let there: Vec<String> =
+        needed.iter().filter(|path| facts.node.at(path).is_seen()).cloned().collect();
     if there.is_empty() {
         return Line::unknown(not_seen("device nodes", &facts.node.listed));
     }
-    Line::unknown(format!(
-        "{} are there; opening them was not tried",
-        together(&there)
-    ))
+    Line::unknown(format!("{} are there; opening them was not tried", together(&there)))
 }
 
 fn short(path: &str) -> &str {
@@ -106,19 +84,11 @@ fn short(path: &str) -> &str {
 
 /// The nodes' names with the GPUs' drawn together: `nvidiactl, nvidia0-7, nvidia-uvm`.
 fn together(paths: &[String]) -> String {
-    let number = |path: &String| {
-        short(path)
-            .strip_prefix("nvidia")
-            .and_then(|n| n.parse::<u32>().ok())
-    };
+    let number =
+        |path: &String| short(path).strip_prefix("nvidia").and_then(|n| n.parse::<u32>().ok());
     let mut gpus: Vec<u32> = paths.iter().filter_map(number).collect();
     gpus.sort_unstable();
-    let others = |name: &str| {
-        paths
-            .iter()
-            .any(|path| short(path) == name)
-            .then(|| name.to_owned())
-    };
+    let others = |name: &str| paths.iter().any(|path| short(path) == name).then(|| name.to_owned());
     let row = match (gpus.first(), gpus.last()) {
         (Some(first), Some(last)) if first == last => Some(format!("nvidia{first}")),
         (Some(first), Some(last))
@@ -126,12 +96,9 @@ fn together(paths: &[String]) -> String {
         {
             Some(format!("nvidia{first}-{last}"))
         }
-        (Some(_), Some(_)) => Some(
-            gpus.iter()
-                .map(|gpu| format!("nvidia{gpu}"))
-                .collect::<Vec<_>>()
-                .join(", "),
-        ),
+        (Some(_), Some(_)) => {
+            Some(gpus.iter().map(|gpu| format!("nvidia{gpu}")).collect::<Vec<_>>().join(", "))
+        }
         _ => None,
     };
     [others("nvidiactl"), row, others("nvidia-uvm")]
@@ -160,14 +127,11 @@ pub(super) fn library(facts: &Facts) -> Line {
             }
         }
         Observed::Absent(_) => Line::fault("no libcuda.so.1 is found"),
-        unseen => match (
-            facts.library.cuda_load_error.value(),
-            facts.library.reported.value(),
-        ) {
+        unseen => match (facts.library.cuda_load_error.value(), facts.library.reported.value()) {
             (Some(error), _) => Line::fault(facts::observed::clean_excerpt(error)),
-            (None, Some(version)) => Line::unknown(format!(
-                "libnvidia-ml {version}; libcuda's version not seen"
-            )),
+            (None, Some(version)) => {
+                Line::unknown(format!("libnvidia-ml {version}; libcuda's version not seen"))
+            }
             (None, None) => Line::unknown(not_seen("libcuda", unseen)),
         },
     }

@@ -20,12 +20,8 @@ pub(super) fn pci(facts: &Facts) -> Line {
             if gpus.is_empty() {
                 return Line::unknown("devices of NVIDIA, but no GPU among them");
             }
-            let parts = [
-                Some(counted(gpus.len(), "GPU")),
-                switches(facts),
-                owners(&gpus),
-                links(&gpus),
-            ];
+            let parts =
+                [Some(counted(gpus.len(), "GPU")), switches(facts), owners(&gpus), links(&gpus)];
             Line::ok(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
         }
         unseen => Line::unknown(not_seen("PCI bus", unseen)),
@@ -40,13 +36,8 @@ pub(super) fn counted(count: usize, noun: &str) -> String {
 
 fn switches(facts: &Facts) -> Option<String> {
     let count = facts.pci.nvswitches().count();
-    (count > 0).then(|| {
-        if count == 1 {
-            "1 NVSwitch".to_owned()
-        } else {
-            format!("{count} NVSwitches")
-        }
-    })
+    (count > 0)
+        .then(|| if count == 1 { "1 NVSwitch".to_owned() } else { format!("{count} NVSwitches") })
 }
 
 /// A driver other than nvidia that owns GPUs.
@@ -64,10 +55,7 @@ fn owners(gpus: &[&PciDevice]) -> Option<String> {
 /// Width only: an idle link lowers its speed by design.
 fn links(gpus: &[&PciDevice]) -> Option<String> {
     let known: Vec<_> = gpus.iter().filter_map(|gpu| gpu.link.value()).collect();
-    let narrow = known
-        .iter()
-        .filter(|link| link.current_width < link.max_width)
-        .count();
+    let narrow = known.iter().filter(|link| link.current_width < link.max_width).count();
     match (known.len(), narrow) {
         (0, _) => None,
         (all, 0) if all == gpus.len() && all > 1 => Some("all links at full width".to_owned()),
@@ -79,12 +67,8 @@ fn links(gpus: &[&PciDevice]) -> Option<String> {
 /// `fabric Completed on 8 GPUs`, where there is a fabric.
 pub(super) fn fabric(facts: &Facts) -> Option<Line> {
     facts.pci.nvswitches().next()?;
-    let states: Vec<&str> = facts
-        .nvml
-        .gpus
-        .iter()
-        .filter_map(|gpu| gpu.value.fabric_state.as_deref())
-        .collect();
+    let states: Vec<&str> =
+        facts.nvml.gpus.iter().filter_map(|gpu| gpu.value.fabric_state.as_deref()).collect();
     let first = states.first()?;
     let alike = states.iter().filter(|state| *state == first).count();
     let line = format!("fabric {first} on {}", counted(alike, "GPU"));

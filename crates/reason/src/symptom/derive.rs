@@ -227,6 +227,9 @@ fn gpus(facts: &Facts, found: &mut Vec<Symptom>) {
     if on_bus == 0
         && let Some(origin) = facts.pci.devices.absent()
         && needs_a_gpu(facts)
+        // A bus that is hidden from here holds nothing up.
+        && readings::cuda_works(facts).is_none()
+        && readings::nvml_works(facts).is_none()
     {
         let summary = "no NVIDIA GPU is on the PCI bus".to_owned();
         push(found, SymptomId::GpuMissing, None, summary, origin);

@@ -52,7 +52,7 @@ fn kind_of(path: &str) -> Option<Kind> {
         Some(Kind::LoaderCache)
     } else if file == "maps" && path.starts_with("/proc/") {
         Some(Kind::Maps)
-    } else if file.starts_with("gsp") && !file.starts_with("gsp_log") && path.contains("firmware") {
+    } else if is_gsp_firmware(path, file) {
         Some(Kind::Gsp)
     } else if soname_of_path(path).is_some() {
         Some(Kind::Library)
@@ -62,6 +62,15 @@ fn kind_of(path: &str) -> Option<Kind> {
         let module = name.is_some_and(|name| name.starts_with("nvidia"));
         module.then_some(Kind::Module)
     }
+}
+
+/// The driver's own files, `nvidia/VERSION/gsp*.bin`. nouveau and nova have theirs, of other
+/// versions, in folders of chips: `nvidia/ad102/gsp/gsp-570.144.bin`.
+fn is_gsp_firmware(path: &str, file: &str) -> bool {
+    file.starts_with("gsp")
+        && !file.starts_with("gsp_log")
+        && path.contains("firmware")
+        && !path.contains("/gsp/")
 }
 
 fn file(item: &RawItem, path: &str, kind: &Kind, facts: &mut Facts) {

@@ -22,11 +22,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         Progress' or 'Not Started', and cuInit answers 802 or asks again without end. Machines \
         without NVSwitch need no such service, and a guest without switches depends on the one of \
         its host.",
-    explains: &[
-        SymptomId::CudaInitFails,
-        SymptomId::CudaInitHangs,
-        SymptomId::FrameworkNoGpu,
-    ],
+    explains: &[SymptomId::CudaInitFails, SymptomId::CudaInitHangs, SymptomId::FrameworkNoGpu],
     specializes: &[],
     look_alikes: &[
         LookAlike {
@@ -72,11 +68,7 @@ fn weigh(facts: &Facts) -> Weighing {
             weighing.supports(Moderate, *statement, origin);
         }
         Switches::Board(name, origin) if answer.is_some() => {
-            weighing.supports(
-                Weak,
-                format!("{name} is a board for NVSwitch machines"),
-                origin,
-            );
+            weighing.supports(Weak, format!("{name} is a board for NVSwitch machines"), origin);
             weighing.needs(Need::PciDevices);
         }
         Switches::Unknown if answer.is_none() => return Weighing::not_applicable(),
@@ -90,28 +82,12 @@ fn weigh(facts: &Facts) -> Weighing {
         return weighing;
     }
     if let Some(trial) = answer {
-        let strength = if matches!(switches, Switches::Seen(..)) {
-            Strong
-        } else {
-            Moderate
-        };
-        weighing.supports(
-            strength,
-            "cuInit answers 802, system not ready",
-            &trial.origin,
-        );
+        let strength = if matches!(switches, Switches::Seen(..)) { Strong } else { Moderate };
+        weighing.supports(strength, "cuInit answers 802, system not ready", &trial.origin);
     } else if let Some((other, trial)) = readings::init_failure(facts) {
-        weighing.objects(
-            Strong,
-            format!("cuInit answers {other}, not 802"),
-            &trial.origin,
-        );
+        weighing.objects(Strong, format!("cuInit answers {other}, not 802"), &trial.origin);
     }
-    service(
-        facts,
-        matches!(switches, Switches::Seen(..)) && answer.is_some(),
-        &mut weighing,
-    );
+    service(facts, matches!(switches, Switches::Seen(..)) && answer.is_some(), &mut weighing);
     state(facts, &mut weighing);
     weighing
 }
@@ -129,11 +105,7 @@ enum Switches {
 }
 
 fn switches(facts: &Facts) -> Switches {
-    let bus = facts
-        .pci
-        .devices
-        .origin()
-        .filter(|_| facts.pci.nvswitches().next().is_some());
+    let bus = facts.pci.devices.origin().filter(|_| facts.pci.nvswitches().next().is_some());
     if let Some(origin) = bus {
         return Switches::Seen("NVSwitches are on the bus", origin.clone());
     }
@@ -144,10 +116,7 @@ fn switches(facts: &Facts) -> Switches {
         return if seen.value {
             Switches::Seen("NVSwitches are here", seen.origin.clone())
         } else {
-            Switches::None(
-                "this machine has no NVSwitch".to_owned(),
-                seen.origin.clone(),
-            )
+            Switches::None("this machine has no NVSwitch".to_owned(), seen.origin.clone())
         };
     }
     let boards = readings::boards(facts);
@@ -172,20 +141,9 @@ fn switches(facts: &Facts) -> Switches {
 /// SXM boards whose bus was listed and holds no switch: four GPUs linked directly, or a guest that
 /// was given GPUs alone.
 fn without_switch(facts: &Facts, board: &Board, origin: &Origin) -> Switches {
-    let guest = facts
-        .host
-        .hypervisor
-        .value()
-        .is_some_and(|name| name != "none");
-    let here = if guest {
-        "in this guest"
-    } else {
-        "on this bus"
-    };
-    Switches::None(
-        format!("{} without a switch {here}", board.name),
-        origin.clone(),
-    )
+    let guest = facts.host.hypervisor.value().is_some_and(|name| name != "none");
+    let here = if guest { "in this guest" } else { "on this bus" };
+    Switches::None(format!("{} without a switch {here}", board.name), origin.clone())
 }
 
 /// Boards that sit on NVSwitch machines: SXM modules of A100 and later with many siblings. PCIe,
@@ -215,17 +173,12 @@ fn service(facts: &Facts, proven: bool, weighing: &mut Weighing) {
                 weighing.rules_out("nvidia-fabricmanager is running", &seen.origin);
                 return;
             }
-            ServiceState::NotInstalled => (
-                "nvidia-fabricmanager is not installed".to_owned(),
-                &seen.origin,
-            ),
+            ServiceState::NotInstalled => {
+                ("nvidia-fabricmanager is not installed".to_owned(), &seen.origin)
+            }
             ServiceState::Stopped(said) if said.contains("failed") => {
                 // It was started and ended by itself: why, its log tells.
-                weighing.supports(
-                    Moderate,
-                    format!("nvidia-fabricmanager: {said}"),
-                    &seen.origin,
-                );
+                weighing.supports(Moderate, format!("nvidia-fabricmanager: {said}"), &seen.origin);
                 return;
             }
             ServiceState::Stopped(said) => (format!("nvidia-fabricmanager: {said}"), &seen.origin),
@@ -246,21 +199,12 @@ fn service(facts: &Facts, proven: bool, weighing: &mut Weighing) {
 /// The fabric's state as the GPUs report it.
 fn state(facts: &Facts, weighing: &mut Weighing) {
     let mut reported = facts.nvml.gpus.iter().filter_map(|gpu| {
-        Some((
-            gpu.value.fabric_state.as_deref()?,
-            gpu.value.fabric_status.as_deref(),
-            &gpu.origin,
-        ))
+        Some((gpu.value.fabric_state.as_deref()?, gpu.value.fabric_status.as_deref(), &gpu.origin))
     });
-    if let Some((word, _, origin)) = reported
-        .clone()
-        .find(|(word, ..)| matches!(*word, "In Progress" | "Not Started"))
+    if let Some((word, _, origin)) =
+        reported.clone().find(|(word, ..)| matches!(*word, "In Progress" | "Not Started"))
     {
-        weighing.supports(
-            Moderate,
-            format!("the GPUs' fabric state is '{word}'"),
-            origin,
-        );
+        weighing.supports(Moderate, format!("the GPUs' fabric state is '{word}'"), origin);
     } else if let Some((_, _, origin)) = reported
         .find(|(word, status, _)| *word == "Completed" && status.is_none_or(|s| s == "Success"))
     {
@@ -269,11 +213,7 @@ fn state(facts: &Facts, weighing: &mut Weighing) {
         weighing.needs(Need::FabricState);
     }
     if let Some(origin) = readings::logged(facts, &["FABRIC_ADDR"]) {
-        weighing.supports(
-            Moderate,
-            "the driver logged a GPU without a fabric address",
-            origin,
-        );
+        weighing.supports(Moderate, "the driver logged a GPU without a fabric address", origin);
     }
 }
 
@@ -293,11 +233,7 @@ fn remedy(facts: &Facts) -> Remedy {
                 "modprobe -a mlx5_ib ib_umad",
                 "the switches are managed through InfiniBand",
             )
-            .step_to(
-                place,
-                "install nvlsm",
-                "the subnet manager of this generation",
-            )
+            .step_to(place, "install nvlsm", "the subnet manager of this generation")
     } else {
         remedy
     };

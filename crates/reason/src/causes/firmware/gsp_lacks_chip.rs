@@ -4,7 +4,9 @@ use facts::model::firmware::GspFile;
 use facts::{Facts, Layer, Seen};
 use nvabi::chip::Chip;
 
-use super::{base_name, chips, file_name, files_for_module, gpu_did_not_start, running};
+use super::{
+    base_name, chips, fails_elsewhere, file_name, files_for_module, gpu_did_not_start, running,
+};
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Strong, Weak};
 use crate::machine;
@@ -58,7 +60,8 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 
 fn weigh(facts: &Facts) -> Weighing {
     let chips = chips(facts);
-    if !chips.is_empty() && chips.iter().all(|chip| chip.value.gsp_family.is_none()) {
+    let without_gsp = !chips.is_empty() && chips.iter().all(|chip| chip.value.gsp_family.is_none());
+    if without_gsp || fails_elsewhere(facts) {
         return Weighing::not_applicable();
     }
     let mut weighing = Weighing::new();
@@ -131,10 +134,7 @@ fn lacking(
     weighing: &mut Weighing,
 ) {
     let Some(file) = file else { return };
-    let version = file
-        .version
-        .as_ref()
-        .map_or(String::new(), |version| format!(" of {version}"));
+    let version = file.version.as_ref().map_or(String::new(), |version| format!(" of {version}"));
     let statement = format!("{name}{version} has no .fwsignature_{family}");
     if gpu_did_not_start(facts).is_some() {
         weighing.confirms(statement, &file.origin);
@@ -150,11 +150,7 @@ fn neighbours(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) = gpu_did_not_start(facts) {
         weighing.supports(Weak, "the GPU did not start", &origin);
     } else if let Some(gpu) = facts.nvml.gpus.first() {
-        weighing.objects(
-            Strong,
-            "NVML lists GPUs, so they were initialised",
-            &gpu.origin,
-        );
+        weighing.objects(Strong, "NVML lists GPUs, so they were initialised", &gpu.origin);
     }
     if let Some(origin) = readings::logged(facts, &["GSP_FW_MISSING"]) {
         weighing.objects(Strong, "the driver got no firmware image at all", origin);

@@ -3,7 +3,9 @@
 use facts::model::log::LogEvent;
 use facts::{Facts, Layer, Observed, Origin};
 
-use super::{base_name, chips, file_name, files_are_the_kernels, files_for_module, running};
+use super::{
+    base_name, chips, fails_elsewhere, file_name, files_are_the_kernels, files_for_module, running,
+};
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::machine::{self, Distribution};
@@ -62,7 +64,8 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 
 fn weigh(facts: &Facts) -> Weighing {
     let chips = chips(facts);
-    if !chips.is_empty() && chips.iter().all(|chip| chip.value.gsp_family.is_none()) {
+    let without_gsp = !chips.is_empty() && chips.iter().all(|chip| chip.value.gsp_family.is_none());
+    if without_gsp || fails_elsewhere(facts) {
         return Weighing::not_applicable();
     }
     let mut weighing = Weighing::new();
@@ -110,10 +113,8 @@ fn loader(facts: &Facts, weighing: &mut Weighing) {
                 weighing.supports(Weak, statement, &event.origin);
             }
             Some(error) if current => {
-                other_error = Some((
-                    format!("{file} could not be read: error {error}, not -2"),
-                    event,
-                ));
+                other_error =
+                    Some((format!("{file} could not be read: error {error}, not -2"), event));
             }
             Some(_) | None => {}
         }
@@ -129,21 +130,14 @@ fn requested(event: &LogEvent) -> Option<(&str, &str)> {
     let path = event.get("path")?;
     let mut parts = path.rsplit('/');
     let (file, version) = (parts.next()?, parts.next()?);
-    let is_version = version
-        .bytes()
-        .next()
-        .is_some_and(|byte| byte.is_ascii_digit());
+    let is_version = version.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
     (file.starts_with("gsp") && is_version).then_some((file, version))
 }
 
 /// What the driver logged.
 fn driver_log(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) = readings::logged(facts, &["GSP_FW_MISSING"]) {
-        weighing.supports(
-            Strong,
-            "the driver logged that it got no firmware image",
-            origin,
-        );
+        weighing.supports(Strong, "the driver logged that it got no firmware image", origin);
     }
     for event in facts.log.with("RMINIT_FAILED") {
         match event.get("code") {
@@ -159,10 +153,7 @@ fn driver_log(facts: &Facts, weighing: &mut Weighing) {
         }
     }
     if let Some(origin) = readings::logged(facts, &["GSP_VER_MISMATCH"]) {
-        weighing.rules_out(
-            "a firmware file was found and refused for its version",
-            origin,
-        );
+        weighing.rules_out("a firmware file was found and refused for its version", origin);
     }
 }
 
@@ -172,22 +163,14 @@ fn on_disk(facts: &Facts, weighing: &mut Weighing) {
     let host = files_are_the_kernels(facts);
     match &facts.firmware.files {
         Observed::Absent(origin) if host => {
-            weighing.supports(
-                Strong,
-                "the firmware folder holds no GSP file for it",
-                origin,
-            );
+            weighing.supports(Strong, "the firmware folder holds no GSP file for it", origin);
         }
         Observed::Seen(_) => match wanted_file(facts) {
             Wanted::Found(path, origin) if host => {
                 weighing.rules_out(format!("{path} is there"), &origin);
             }
             Wanted::Found(path, origin) => {
-                weighing.objects(
-                    Strong,
-                    format!("{path} is there, in the container"),
-                    &origin,
-                );
+                weighing.objects(Strong, format!("{path} is there, in the container"), &origin);
                 weighing.needs(Need::GspFile);
             }
             Wanted::OthersOnly(statement, origin) if host => {
@@ -215,10 +198,8 @@ enum Wanted {
 
 fn wanted_file(facts: &Facts) -> Wanted {
     let files = files_for_module(facts);
-    let mut names: Vec<&str> = chips(facts)
-        .iter()
-        .filter_map(|chip| file_name(facts, &chip.value))
-        .collect();
+    let mut names: Vec<&str> =
+        chips(facts).iter().filter_map(|chip| file_name(facts, &chip.value)).collect();
     names.sort_unstable();
     names.dedup();
     let missing: Vec<&str> = names
@@ -257,11 +238,7 @@ fn answers(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) = readings::cuda_works(facts) {
         weighing.rules_out("cuInit answers 0", origin);
     } else if let Some(gpu) = facts.nvml.gpus.first() {
-        weighing.objects(
-            Strong,
-            "NVML lists GPUs, so they were initialised",
-            &gpu.origin,
-        );
+        weighing.objects(Strong, "NVML lists GPUs, so they were initialised", &gpu.origin);
     }
     if let Some(origin) = facts.firmware.not_running.first()
         && !weighing.support.is_empty()
@@ -275,21 +252,9 @@ fn remedy(facts: &Facts) -> Remedy {
     let version = wanted_version(facts);
     let folder = format!("/lib/firmware/nvidia/{version}");
     Remedy::new(Impact::None, "nothing")
-        .step_to(
-            place,
-            install(facts, &version),
-            "brings the file of exactly this version",
-        )
-        .step_to(
-            place,
-            format!("ls -l {folder}/"),
-            "must list gsp_ga10x.bin and gsp_tu10x.bin",
-        )
-        .step_to(
-            place,
-            "nvidia-smi -L",
-            "the driver asks for the file again at the next open",
-        )
+        .step_to(place, install(facts, &version), "brings the file of exactly this version")
+        .step_to(place, format!("ls -l {folder}/"), "must list gsp_ga10x.bin and gsp_tu10x.bin")
+        .step_to(place, "nvidia-smi -L", "the driver asks for the file again at the next open")
         .undo("remove the package again")
         .verify("nvidia-smi -q | grep 'GSP Firmware' prints the module's version")
         .will_not_help("linux-firmware's files under nvidia/CHIP/gsp: they are nouveau's")
@@ -304,10 +269,8 @@ fn wanted_version(facts: &Facts) -> String {
     if let Some(seen) = readings::driver_version(facts) {
         return seen.value.to_string();
     }
-    let asked = facts
-        .log
-        .with("FW_DIRECT_LOAD")
-        .find_map(|event| Some(requested(event)?.1.to_owned()));
+    let asked =
+        facts.log.with("FW_DIRECT_LOAD").find_map(|event| Some(requested(event)?.1.to_owned()));
     asked.unwrap_or_else(|| "VERSION".to_owned())
 }
 

@@ -5,7 +5,7 @@ use facts::{Facts, Observed, Origin, Seen};
 use nvabi::chip::{self, Chip};
 
 use crate::machine;
-use crate::readings;
+use crate::readings::{self, code};
 
 pub(super) mod gsp_lacks_chip;
 pub(super) mod gsp_missing;
@@ -22,12 +22,7 @@ fn running(facts: &Facts) -> Option<(String, Origin)> {
 fn chips(facts: &Facts) -> Vec<Seen<Chip>> {
     readings::chips(facts)
         .into_iter()
-        .filter_map(|product| {
-            Some(Seen::new(
-                chip::by_name(product.value.chip?)?,
-                product.origin,
-            ))
-        })
+        .filter_map(|product| Some(Seen::new(chip::by_name(product.value.chip?)?, product.origin)))
         .collect()
 }
 
@@ -61,10 +56,7 @@ fn files_for_module(facts: &Facts) -> Vec<&GspFile> {
 }
 
 fn belongs_to(file: &GspFile, version: &str) -> bool {
-    let inside = file
-        .version
-        .as_ref()
-        .is_some_and(|found| found.to_string() == version);
+    let inside = file.version.as_ref().is_some_and(|found| found.to_string() == version);
     inside || file.path.contains(&format!("/{version}/"))
 }
 
@@ -88,4 +80,20 @@ fn gpu_did_not_start(facts: &Facts) -> Option<Origin> {
         return Some(origin.clone());
     }
     facts.firmware.not_running.first().cloned()
+}
+
+/// True when cuInit fails with a code that comes from above or before the GPU's start, so that its
+/// firmware is not in question: libraries (34, 803, 804), the fabric (802), memory (2) and calls of
+/// the operating system (304).
+fn fails_elsewhere(facts: &Facts) -> bool {
+    const CODES: [i64; 6] = [
+        code::OUT_OF_MEMORY,
+        code::STUB_LIBRARY,
+        code::OPERATING_SYSTEM,
+        code::SYSTEM_NOT_READY,
+        code::DRIVER_MISMATCH,
+        code::COMPAT_NOT_SUPPORTED,
+    ];
+    let above = readings::init_failure(facts).is_some_and(|(number, _)| CODES.contains(&number));
+    above && gpu_did_not_start(facts).is_none()
 }

@@ -86,20 +86,12 @@ fn hangs(facts: &Facts, weighing: &mut Weighing) {
     if let Some(trial) = readings::init_hang(facts) {
         weighing.supports(Weak, "cuInit does not return", &trial.origin);
     }
-    if let Observed::Seen(Seen {
-        value: NvmlResult::Hung,
-        origin,
-    }) = &facts.nvml.init
-    {
+    if let Observed::Seen(Seen { value: NvmlResult::Hung, origin }) = &facts.nvml.init {
         weighing.supports(Moderate, "NVML hangs in its first call", origin);
         return;
     }
     if let Some(query) = facts.nvml.hung().next() {
-        weighing.supports(
-            Moderate,
-            format!("{} does not return", query.query),
-            &query.origin,
-        );
+        weighing.supports(Moderate, format!("{} does not return", query.query), &query.origin);
     } else if let Some(origin) = readings::nvml_works(facts)
         && !weighing.support.is_empty()
     {
@@ -167,10 +159,7 @@ fn hung_task(facts: &Facts, weighing: &mut Weighing) {
     let Some(event) = facts.log.with("HUNG_TASK").next() else {
         return;
     };
-    let (task, seconds) = (
-        event.get("comm").unwrap_or("a task"),
-        event.get("s").unwrap_or("120"),
-    );
+    let (task, seconds) = (event.get("comm").unwrap_or("a task"), event.get("s").unwrap_or("120"));
     let frames = facts.log.frames.iter().map(|(frame, _)| frame.as_str());
     let statement = format!("{task} slept for {seconds} s in the kernel");
     match place(&frames) {
@@ -237,17 +226,10 @@ fn stuck_probe(run: &ProbeRun, weighing: &mut Weighing) {
 /// What state, system call and end tell of a task whose stack could not be read.
 fn without_stack(run: &ProbeRun, stuck: &Stuck, sleeping: bool, weighing: &mut Weighing) {
     let name = &run.probe;
-    let in_uvm = stuck
-        .call
-        .as_deref()
-        .is_some_and(|call| call.contains("UVM_"));
+    let in_uvm = stuck.call.as_deref().is_some_and(|call| call.contains("UVM_"));
     if in_uvm {
         let call = stuck.call.clone().unwrap_or_default();
-        weighing.objects(
-            Moderate,
-            format!("{name} is in {call}, in nvidia_uvm"),
-            &run.origin,
-        );
+        weighing.objects(Moderate, format!("{name} is in {call}, in nvidia_uvm"), &run.origin);
     } else if sleeping && stuck.stack.is_empty() {
         weighing.supports(Moderate, format!("{name} sleeps in state D"), &run.origin);
     } else if run.outcome == Outcome::TimedOut && !sleeping {
@@ -258,23 +240,11 @@ fn without_stack(run: &ProbeRun, stuck: &Stuck, sleeping: bool, weighing: &mut W
 
 /// Faults that look alike and have marks of their own.
 fn neighbours(facts: &Facts, weighing: &mut Weighing) {
-    if let Some((xid, event)) = facts
-        .log
-        .xids()
-        .find(|(xid, _)| matches!(xid, 79 | 119 | 120))
-    {
-        weighing.objects(
-            Strong,
-            format!("Xid {xid}: the GPU stopped answering"),
-            &event.origin,
-        );
+    if let Some((xid, event)) = facts.log.xids().find(|(xid, _)| matches!(xid, 79 | 119 | 120)) {
+        weighing.objects(Strong, format!("Xid {xid}: the GPU stopped answering"), &event.origin);
     }
     if let Some(origin) = readings::logged(facts, &["OOPS"]) {
-        weighing.supports(
-            Weak,
-            "the kernel oopsed, and locks stay held after that",
-            origin,
-        );
+        weighing.supports(Weak, "the kernel oopsed, and locks stay held after that", origin);
     }
 }
 

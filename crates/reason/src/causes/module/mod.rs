@@ -17,10 +17,7 @@ const RELOAD: &str =
 
 /// A remedy that ends in the modules being loaded anew.
 fn reload() -> Remedy {
-    Remedy::new(
-        Impact::ReloadsModule,
-        "every program that uses a GPU, in all containers",
-    )
+    Remedy::new(Impact::ReloadsModule, "every program that uses a GPU, in all containers")
 }
 
 /// Adds the step that loads the modules anew.
@@ -44,8 +41,5 @@ fn gpus_down(facts: &Facts) -> Option<(String, Origin)> {
         return Some((format!("NVML answers {number}"), origin));
     }
     let trial = readings::init_failed_with(facts, readings::code::NO_DEVICE)?;
-    Some((
-        "cuInit answers 100, no device".to_owned(),
-        trial.origin.clone(),
-    ))
+    Some(("cuInit answers 100, no device".to_owned(), trial.origin.clone()))
 }

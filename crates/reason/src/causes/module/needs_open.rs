@@ -65,17 +65,11 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
     if let Some(origin) = readings::logged(facts, &["NEED_OPEN_MODULES"]) {
-        weighing.confirms(
-            "the driver logged that this GPU requires the open modules",
-            origin,
-        );
+        weighing.confirms("the driver logged that this GPU requires the open modules", origin);
     }
     let flavour = flavour(facts);
     match &flavour {
-        Some(Seen {
-            value: Flavour::Open,
-            origin,
-        }) => {
+        Some(Seen { value: Flavour::Open, origin }) => {
             weighing.rules_out("the open kernel module is loaded", origin);
             return weighing;
         }
@@ -143,11 +137,7 @@ fn refused(
         );
     }
     if let Some(gpu) = facts.nvml.gpus.first() {
-        weighing.objects(
-            Strong,
-            "NVML lists GPUs, so the module drives some",
-            &gpu.origin,
-        );
+        weighing.objects(Strong, "NVML lists GPUs, so the module drives some", &gpu.origin);
     }
     if let Some(origin) = readings::logged(facts, &["BAR_INVALID"]) {
         weighing.objects(
@@ -196,14 +186,10 @@ fn requires_open(board: &Board) -> Option<bool> {
 fn remedy(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
     let version = readings::driver_version(facts);
-    let branch = version
-        .as_ref()
-        .map_or("BRANCH".to_owned(), |seen| seen.value.branch().to_string());
-    let remedy = reload().step_to(
-        place,
-        install(facts, &branch),
-        "the same version in the other flavour",
-    );
+    let branch =
+        version.as_ref().map_or("BRANCH".to_owned(), |seen| seen.value.branch().to_string());
+    let remedy =
+        reload().step_to(place, install(facts, &branch), "the same version in the other flavour");
     reload_step(facts, remedy)
         .undo("install the proprietary modules again")
         .verify("cat /proc/driver/nvidia/version says 'Open Kernel Module', and gpudx is healthy")

@@ -52,10 +52,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "platform.vfio-bound",
             tell: "the GPU's driver link in sysfs names vfio-pci",
         },
-        LookAlike {
-            id: "pci.no-gpu",
-            tell: "the bus has no NVIDIA GPU, so loading gives ENODEV",
-        },
+        LookAlike { id: "pci.no-gpu", tell: "the bus has no NVIDIA GPU, so loading gives ENODEV" },
     ],
     references: &[
         "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/",
@@ -92,6 +89,10 @@ fn weigh(facts: &Facts) -> Weighing {
     }
     if let Some(origin) = readings::cuda_works(facts) {
         weighing.rules_out("cuInit answers 0", origin);
+        return weighing;
+    }
+    if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_VERSION_MISMATCH) {
+        weighing.rules_out("NVML answers 18, so it reached a module", &origin);
         return weighing;
     }
     let absent = absence(facts, &mut weighing);
@@ -142,11 +143,7 @@ fn answers(facts: &Facts, weighing: &mut Weighing) -> bool {
     if let Some(trial) = readings::init_failed_with(facts, code::NO_DEVICE) {
         weighing.supports(Weak, "cuInit answers 100, no device", &trial.origin);
     } else if let Some((other, trial)) = readings::init_failure(facts) {
-        weighing.objects(
-            Strong,
-            format!("cuInit answers {other}, not 100"),
-            &trial.origin,
-        );
+        weighing.objects(Strong, format!("cuInit answers {other}, not 100"), &trial.origin);
     }
     weighing.support.len() > before
 }
@@ -160,11 +157,8 @@ fn on_disk(facts: &Facts, weighing: &mut Weighing, absent: bool) -> Option<(Stri
     match &facts.module.on_disk {
         Observed::Seen(files) => {
             let release = facts.host.kernel.value()?.as_str();
-            let own: Vec<&ModuleFile> = files
-                .value
-                .iter()
-                .filter(|file| file.name == "nvidia")
-                .collect();
+            let own: Vec<&ModuleFile> =
+                files.value.iter().filter(|file| file.name == "nvidia").collect();
             if let Some(file) = own.iter().find(|file| fits(file, release)) {
                 return Some((file.path.clone(), file.origin.clone()));
             }
@@ -190,21 +184,14 @@ fn on_disk(facts: &Facts, weighing: &mut Weighing, absent: bool) -> Option<(Stri
 
 fn fits(file: &ModuleFile, release: &str) -> bool {
     let folder = file.kernel.as_deref() == Some(release);
-    folder
-        && file
-            .vermagic
-            .as_deref()
-            .is_none_or(|built_for| built_for == release)
+    folder && file.vermagic.as_deref().is_none_or(|built_for| built_for == release)
 }
 
 /// Someone tried to load it, and the kernel said no: the fault is what it said.
 fn refusals(facts: &Facts, weighing: &mut Weighing) {
     if let Some(event) = facts.log.first(&REFUSALS) {
         let text = facts::observed::clean_excerpt(&event.text);
-        weighing.rules_out(
-            format!("loading it was tried and refused: {text}"),
-            &event.origin,
-        );
+        weighing.rules_out(format!("loading it was tried and refused: {text}"), &event.origin);
     }
 }
 
@@ -251,11 +238,7 @@ fn blacklist(facts: &Facts, weighing: &mut Weighing) {
         return;
     };
     if let Some(word) = words.value.iter().find(|word| keeps_out(word)) {
-        weighing.supports(
-            Moderate,
-            format!("the kernel's command line has {word}"),
-            &words.origin,
-        );
+        weighing.supports(Moderate, format!("the kernel's command line has {word}"), &words.origin);
     }
 }
 
@@ -263,10 +246,8 @@ fn keeps_out(word: &str) -> bool {
     let Some((key, list)) = word.split_once('=') else {
         return false;
     };
-    matches!(
-        key,
-        "modprobe.blacklist" | "module_blacklist" | "rd.driver.blacklist"
-    ) && list.split(',').any(|name| name == "nvidia")
+    matches!(key, "modprobe.blacklist" | "module_blacklist" | "rd.driver.blacklist")
+        && list.split(',').any(|name| name == "nvidia")
 }
 
 fn remedy(facts: &Facts) -> Remedy {

@@ -76,18 +76,8 @@ fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
     let sides = Sides::of(facts);
     answers(facts, &sides, &mut weighing);
-    compare(
-        "libcuda",
-        &sides.cuda,
-        code_803(facts).is_some(),
-        &mut weighing,
-    );
-    compare(
-        "libnvidia-ml",
-        &sides.nvml,
-        nvml_18(facts).is_some(),
-        &mut weighing,
-    );
+    compare("libcuda", &sides.cuda, code_803(facts).is_some(), &mut weighing);
+    compare("libnvidia-ml", &sides.nvml, nvml_18(facts).is_some(), &mut weighing);
     log(facts, &sides, &mut weighing);
     equal(facts, &sides, &mut weighing);
     lacking(facts, &sides, &mut weighing);
@@ -114,11 +104,7 @@ fn answers(facts: &Facts, sides: &Sides, weighing: &mut Weighing) {
         weighing.supports(strength, "cuInit answers 803, driver mismatch", origin);
     }
     if let Some(origin) = nvml_18(facts) {
-        weighing.supports(
-            Strong,
-            "NVML answers 18, driver/library version mismatch",
-            &origin,
-        );
+        weighing.supports(Strong, "NVML answers 18, driver/library version mismatch", &origin);
         if let (Some(reported), Side::Unknown) = (facts.library.reported.as_seen(), &sides.nvml) {
             let statement = format!("nvidia-smi names its library's version, {}", reported.value);
             weighing.supports(Weak, statement, &reported.origin);
@@ -153,10 +139,7 @@ fn log(facts: &Facts, sides: &Sides, weighing: &mut Weighing) {
         None => format!("API mismatch in the kernel log: client {client}"),
     };
     let both_known = module.is_some_and(|module| module != client);
-    let refuted = matches!(
-        (&sides.cuda, &sides.nvml),
-        (Side::Equal(..), _) | (_, Side::Equal(..))
-    );
+    let refuted = matches!((&sides.cuda, &sides.nvml), (Side::Equal(..), _) | (_, Side::Equal(..)));
     if stale || refuted {
         weighing.supports(Weak, statement, &origin);
     } else if both_known {
@@ -177,20 +160,13 @@ fn logged_mismatch(facts: &Facts) -> Option<(String, Option<String>, Origin)> {
         "API_MISMATCH_TAIL",
     ];
     let mut found: Option<(String, Option<String>, Origin)> = None;
-    for event in facts
-        .log
-        .events
-        .iter()
-        .filter(|event| LINES.contains(&event.signature))
-    {
+    for event in facts.log.events.iter().filter(|event| LINES.contains(&event.signature)) {
         // The first line of the newer wording quotes the program's name, not a version.
         let client = event.get("client").and_then(DriverVersion::parse);
         if let Some(client) = client {
             found = Some((client.to_string(), None, event.origin.clone()));
         }
-        let module = ["kernel", "module", "module2"]
-            .iter()
-            .find_map(|name| event.get(name));
+        let module = ["kernel", "module", "module2"].iter().find_map(|name| event.get(name));
         if let (Some((_, known, _)), Some(module)) = (&mut found, module) {
             *known = Some(module.to_owned());
         }
@@ -202,10 +178,7 @@ fn logged_mismatch(facts: &Facts) -> Option<(String, Option<String>, Origin)> {
 fn equal(facts: &Facts, sides: &Sides, weighing: &mut Weighing) {
     match (&sides.cuda, &sides.nvml) {
         (Side::Equal(version, origin), Side::Equal(..)) => {
-            weighing.rules_out(
-                format!("libcuda and libnvidia-ml {version} = module"),
-                origin,
-            );
+            weighing.rules_out(format!("libcuda and libnvidia-ml {version} = module"), origin);
         }
         (Side::Equal(version, origin), Side::Unknown) if nvml_18(facts).is_none() => {
             weighing.rules_out(format!("libcuda {version} = module"), origin);
@@ -243,10 +216,8 @@ fn lacking(facts: &Facts, sides: &Sides, weighing: &mut Weighing) {
 
 fn disk(facts: &Facts, weighing: &mut Weighing) {
     if let (Odd::LoadedModule, Some(disk)) = odd(facts) {
-        let statement = format!(
-            "the module on disk is {}, as the libraries are: the loaded one is old",
-            disk.value
-        );
+        let statement =
+            format!("the module on disk is {}: it was replaced under the loaded one", disk.value);
         weighing.supports(Moderate, statement, &disk.origin);
     } else if !matches!(facts.module.on_disk, Observed::Seen(_)) && !machine::in_container(facts) {
         weighing.needs(Need::ModulesOnDisk);

@@ -42,10 +42,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "sandbox.gpu-not-requested",
             tell: "the bus has the GPU, and only the container lacks its nodes",
         },
-        LookAlike {
-            id: "module.not-loaded",
-            tell: "the bus has the GPU, and no driver owns it",
-        },
+        LookAlike { id: "module.not-loaded", tell: "the bus has the GPU, and no driver owns it" },
     ],
     references: &[
         "https://docs.kernel.org/PCI/sysfs-pci.html",
@@ -69,12 +66,7 @@ fn weigh(facts: &Facts) -> Weighing {
     }
     bus(facts, &mut weighing);
     log(facts, &mut weighing);
-    if let Some(card_info) = facts
-        .module
-        .card_info
-        .as_seen()
-        .filter(|seen| seen.value.is_empty())
-    {
+    if let Some(card_info) = facts.module.card_info.as_seen().filter(|seen| seen.value.is_empty()) {
         weighing.supports(Moderate, "the driver lists no GPU", &card_info.origin);
     }
     weighing
@@ -84,27 +76,22 @@ fn weigh(facts: &Facts) -> Weighing {
 fn present(facts: &Facts, weighing: &mut Weighing) {
     let count = facts.pci.gpus().count();
     if let (Some(origin), 1..) = (facts.pci.devices.origin(), count) {
-        weighing.rules_out(format!("{count} NVIDIA GPUs are on the bus"), origin);
+        let verb = if count == 1 { "GPU is" } else { "GPUs are" };
+        weighing.rules_out(format!("{count} NVIDIA {verb} on the bus"), origin);
     } else if let Some(gpu) = facts.nvml.gpus.first() {
         weighing.rules_out("NVML lists a GPU", &gpu.origin);
     } else if let Some(gpu) = facts.module.gpus.first() {
         weighing.rules_out("/proc/driver/nvidia/gpus has a GPU", &gpu.origin);
     } else if let Some(origin) = readings::cuda_works(facts) {
         weighing.rules_out("cuInit answers 0", origin);
-    } else if let Some(seen) = facts
-        .module
-        .card_info
-        .as_seen()
-        .filter(|seen| !seen.value.is_empty())
+    } else if let Some(seen) =
+        facts.module.card_info.as_seen().filter(|seen| !seen.value.is_empty())
     {
         weighing.rules_out("the driver lists a GPU", &seen.origin);
     } else if let Some(origin) =
         readings::logged(facts, &["PROBE_NOT_CALLED", "ALREADY_BOUND", "VFIO_BOUND"])
     {
-        weighing.rules_out(
-            "the kernel log names a GPU that another driver owns",
-            origin,
-        );
+        weighing.rules_out("the kernel log names a GPU that another driver owns", origin);
     }
 }
 
@@ -117,10 +104,7 @@ fn bus(facts: &Facts, weighing: &mut Weighing) {
             weighing.needs(Need::PciDevices);
         }
         Observed::Absent(origin) => {
-            weighing.confirms(
-                "the whole bus was listed, and no NVIDIA GPU is on it",
-                origin,
-            );
+            weighing.confirms("the whole bus was listed, and no NVIDIA GPU is on it", origin);
         }
         Observed::Seen(seen) if seen.value.iter().all(|device| device.class.is_some()) => {
             let statement = "NVIDIA's devices on the bus are no display or 3D controllers";
@@ -134,11 +118,7 @@ fn bus(facts: &Facts, weighing: &mut Weighing) {
 
 fn log(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) = readings::logged(facts, &["NO_PCI_DEVICES"]) {
-        weighing.supports(
-            Strong,
-            "the driver logged that it found no NVIDIA PCI device",
-            origin,
-        );
+        weighing.supports(Strong, "the driver logged that it found no NVIDIA PCI device", origin);
     }
     if let Some(origin) =
         readings::logged(facts, &["NO_GPU_FOUND", "PROBE_NONE", "NO_ADAPTER_PROBED"])
@@ -148,11 +128,7 @@ fn log(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) =
         readings::logged(facts, &["FALLEN_BUS", "FALLEN_BUS_INIT", "RMINIT_FAILED"])
     {
-        weighing.objects(
-            Strong,
-            "the kernel log names a GPU, so one was on the bus",
-            origin,
-        );
+        weighing.objects(Strong, "the kernel log names a GPU, so one was on the bus", origin);
     } else if let Some((xid, event)) = facts.log.xids().next() {
         weighing.objects(
             Strong,
@@ -181,11 +157,7 @@ fn in_a_guest(facts: &Facts) -> Remedy {
         "pass the GPU through to this guest; in a cloud, choose an instance type with a GPU"
     };
     Remedy::new(Impact::Reboots, "this guest, for one restart")
-        .step_to(
-            Place::Hypervisor,
-            attach,
-            "a guest sees only what it was given",
-        )
+        .step_to(Place::Hypervisor, attach, "a guest sees only what it was given")
         .step_to(
             Place::Hypervisor,
             "stop and start the guest",
@@ -196,19 +168,16 @@ fn in_a_guest(facts: &Facts) -> Remedy {
 
 fn on_metal(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
-    Remedy::new(
-        Impact::Hardware,
-        "everything on the machine while it is off",
-    )
-    .step_to(
-        place,
-        "echo 1 > /sys/bus/pci/rescan; lspci -nn -d 10de:",
-        "finds a card that was late or removed",
-    )
-    .step_to(
-        Place::Machine,
-        "switch off; check seat, riser and power cables; enable the slot in the firmware setup",
-        "a card that stays invisible to lspci is invisible to every driver",
-    )
-    .undo("nothing to undo")
+    Remedy::new(Impact::Hardware, "everything on the machine while it is off")
+        .step_to(
+            place,
+            "echo 1 > /sys/bus/pci/rescan; lspci -nn -d 10de:",
+            "finds a card that was late or removed",
+        )
+        .step_to(
+            Place::Machine,
+            "switch off; check seat, riser and power cables; enable the slot in the firmware setup",
+            "a card that stays invisible to lspci is invisible to every driver",
+        )
+        .undo("nothing to undo")
 }

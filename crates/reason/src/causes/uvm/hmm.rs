@@ -3,7 +3,7 @@
 use facts::model::ProbeRun;
 use facts::model::cuda::Trial;
 use facts::model::host::ConfigValue;
-use facts::{Facts, Layer, Observed};
+use facts::{Facts, Layer, Observed, Seen};
 
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
@@ -100,35 +100,45 @@ fn symptom_support(facts: &Facts, weighing: &mut Weighing) {
     for run in facts.probes.iter().filter(|run| run.hung()) {
         stuck(run, weighing);
     }
-    for failure in &facts.cuda.uvm_failures {
-        let (name, status) = &failure.value;
-        if name == "UVM_REGISTER_GPU" {
-            weighing.supports(Strong, format!("{name} answers {status}"), &failure.origin);
-        }
+    if let Some(event) = facts.log.with("HUNG_TASK").next()
+        && facts.log.frames.iter().any(|(frame, _)| in_hmm(frame))
+    {
+        weighing.supports(Strong, "the kernel's watchdog found a task in HMM code", &event.origin);
     }
+    for failure in &facts.cuda.uvm_failures {
+        register_gpu(failure, weighing);
+    }
+}
+
+/// What UVM_REGISTER_GPU answered. HMM's failures are those of memory, or ask for another try
+/// (from 595 on); a device that is called invalid or unsupported is refused for what it is.
+fn register_gpu(failure: &Seen<(String, String)>, weighing: &mut Weighing) {
+    let (name, status) = &failure.value;
+    if name != "UVM_REGISTER_GPU" {
+        return;
+    }
+    let statement = format!("{name} answers {status}");
+    if ["INVALID_DEVICE", "NOT_SUPPORTED"].iter().any(|refusal| status.contains(refusal)) {
+        weighing.objects(Strong, statement, &failure.origin);
+    } else {
+        weighing.supports(Strong, statement, &failure.origin);
+    }
+}
+
+/// Functions that only HMM's setting up and its pages pass through.
+fn in_hmm(frame: &str) -> bool {
+    ["uvm_hmm", "memremap_pages", "request_free_mem_region", "migrate_vma"]
+        .iter()
+        .any(|name| frame.contains(name))
 }
 
 /// Where a probe of our own is stuck: the stack says more than the call, the call more than the
 /// state. A busy process in user space repeats a call that was answered, which is another fault.
 fn stuck(run: &ProbeRun, weighing: &mut Weighing) {
     let Some(stuck) = &run.stuck else { return };
-    let in_hmm = |frame: &String| {
-        [
-            "uvm_hmm",
-            "memremap_pages",
-            "request_free_mem_region",
-            "migrate_vma",
-        ]
-        .iter()
-        .any(|name| frame.contains(name))
-    };
     let uvm_call = stuck.call.as_deref().filter(|call| call.contains("UVM_"));
-    if stuck.stack.iter().any(in_hmm) {
-        weighing.supports(
-            Strong,
-            "the stuck task is in HMM code of nvidia_uvm",
-            &run.origin,
-        );
+    if stuck.stack.iter().any(|frame| in_hmm(frame)) {
+        weighing.supports(Strong, "the stuck task is in HMM code of nvidia_uvm", &run.origin);
     } else if let Some(call) = uvm_call {
         weighing.supports(Strong, format!("the stuck task is in {call}"), &run.origin);
     } else if stuck.state == "R" && stuck.user_share.is_some_and(|share| share > 0.2) {
@@ -145,25 +155,14 @@ fn stuck(run: &ProbeRun, weighing: &mut Weighing) {
 
 /// The cure is the proof: it fails with HMM on and works with HMM off on the same machine.
 fn cure(facts: &Facts) -> Option<&Trial> {
-    let failed = facts
-        .cuda
-        .trials
-        .iter()
-        .any(|trial| !trial.ok() && trial.hmm_disabled != Some(true));
-    facts
-        .cuda
-        .trials
-        .iter()
-        .filter(|_| failed)
-        .find(|trial| trial.ok() && with_hmm_off(trial))
+    let failed =
+        facts.cuda.trials.iter().any(|trial| !trial.ok() && trial.hmm_disabled != Some(true));
+    facts.cuda.trials.iter().filter(|_| failed).find(|trial| trial.ok() && with_hmm_off(trial))
 }
 
 fn with_hmm_off(trial: &Trial) -> bool {
     trial.hmm_disabled == Some(true)
-        || trial
-            .under
-            .as_deref()
-            .is_some_and(|under| under.contains("uvm_disable_hmm=1"))
+        || trial.under.as_deref().is_some_and(|under| under.contains("uvm_disable_hmm=1"))
 }
 
 /// The module names HMM only with uvm_debug_prints=1; then it is proof.
@@ -182,10 +181,8 @@ fn log(facts: &Facts, weighing: &mut Weighing) {
 fn switch(facts: &Facts, cured: bool, weighing: &mut Weighing) {
     match &facts.module.uvm_disable_hmm {
         Observed::Seen(seen) if seen.value => {
-            let still_fails = facts
-                .cuda
-                .plain()
-                .any(|trial| !trial.ok() && trial.hmm_disabled == Some(true));
+            let still_fails =
+                facts.cuda.plain().any(|trial| !trial.ok() && trial.hmm_disabled == Some(true));
             let works = cured || readings::cuda_works(facts).is_some();
             if still_fails || !works {
                 weighing.rules_out("HMM is off: uvm_disable_hmm=Y", &seen.origin);
@@ -200,11 +197,7 @@ fn switch(facts: &Facts, cured: bool, weighing: &mut Weighing) {
     }
     // The mode as NVML tells it: a GPU in ATS mode shares its tables and has no use for HMM.
     let mode = |name| {
-        facts
-            .nvml
-            .gpus
-            .iter()
-            .find(|gpu| gpu.value.addressing_mode.as_deref() == Some(name))
+        facts.nvml.gpus.iter().find(|gpu| gpu.value.addressing_mode.as_deref() == Some(name))
     };
     if let Some(gpu) = mode("HMM") {
         weighing.supports(Weak, "NVML calls the addressing mode HMM", &gpu.origin);
@@ -234,29 +227,13 @@ fn kernel(facts: &Facts, weighing: &mut Weighing) {
     }
     // Distributions carry the interfaces back into older kernels, so the release alone excludes
     // nothing.
-    if let Some(seen) = facts
-        .host
-        .kernel
-        .as_seen()
-        .filter(|seen| !seen.value.at_least(5, 13))
-    {
-        let statement = format!(
-            "kernel {} is older than the interfaces that HMM needs",
-            seen.value
-        );
+    if let Some(seen) = facts.host.kernel.as_seen().filter(|seen| !seen.value.at_least(5, 13)) {
+        let statement =
+            format!("kernel {} is older than the interfaces that HMM needs", seen.value);
         weighing.objects(Moderate, statement, &seen.origin);
     }
-    if let Some(seen) = facts
-        .host
-        .arch
-        .as_seen()
-        .filter(|seen| seen.value == "aarch64")
-    {
-        weighing.objects(
-            Moderate,
-            "on aarch64 HMM is off unless it is asked for",
-            &seen.origin,
-        );
+    if let Some(seen) = facts.host.arch.as_seen().filter(|seen| seen.value == "aarch64") {
+        weighing.objects(Moderate, "on aarch64 HMM is off unless it is asked for", &seen.origin);
     }
 }
 
@@ -264,11 +241,7 @@ fn kernel(facts: &Facts, weighing: &mut Weighing) {
 fn beneath(facts: &Facts, weighing: &mut Weighing) {
     match readings::nvml_works(facts) {
         Some(origin) => {
-            weighing.supports(
-                Moderate,
-                "NVML answers, so the driver and the GPUs are up",
-                &origin,
-            );
+            weighing.supports(Moderate, "NVML answers, so the driver and the GPUs are up", &origin);
         }
         None => {
             weighing.needs(Need::Nvml);
@@ -289,25 +262,16 @@ fn beneath(facts: &Facts, weighing: &mut Weighing) {
 /// A forked process answers 3 as well; a fresh one tells the two apart. Where fresh ones now fail
 /// and now work, nothing is told.
 fn process(facts: &Facts, cured: bool, weighing: &mut Weighing) {
-    let fresh: Vec<&Trial> = facts
-        .cuda
-        .plain()
-        .filter(|trial| trial.fresh_process == Some(true))
-        .collect();
+    let fresh: Vec<&Trial> =
+        facts.cuda.plain().filter(|trial| trial.fresh_process == Some(true)).collect();
     let failed = fresh.iter().find(|trial| !trial.ok());
-    let worked = fresh
-        .iter()
-        .find(|trial| trial.ok() && !with_hmm_off(trial));
+    let worked = fresh.iter().find(|trial| trial.ok() && !with_hmm_off(trial));
     match (failed, worked) {
         (None, Some(trial)) if !cured => {
             weighing.rules_out("cuInit answers 0 in a fresh process", &trial.origin);
         }
         (Some(trial), None) if trial.failure_code() == Some(code::NOT_INITIALIZED) => {
-            weighing.supports(
-                Weak,
-                "it is a fresh process, so no fork is at fault",
-                &trial.origin,
-            );
+            weighing.supports(Weak, "it is a fresh process, so no fork is at fault", &trial.origin);
         }
         (None, None) => {
             weighing.needs(Need::FreshProcess);

@@ -37,10 +37,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "sandbox.cgroup-denies",
             tell: "opening /dev/nvidia-uvm gives EPERM and not ENXIO, ENODEV or ENOENT",
         },
-        LookAlike {
-            id: "uvm.hmm",
-            tell: "nvidia_uvm is loaded, and cuInit answers 3 or hangs",
-        },
+        LookAlike { id: "uvm.hmm", tell: "nvidia_uvm is loaded, and cuInit answers 3 or hangs" },
         LookAlike {
             id: "uvm.stale-after-suspend",
             tell: "nvidia_uvm is loaded, and the kernel log shows a resume before the first 999",
@@ -63,13 +60,13 @@ const NODE: &str = "/dev/nvidia-uvm";
 const CODES: [i64; 2] = [code::UNKNOWN, code::OPERATING_SYSTEM];
 
 fn weigh(facts: &Facts) -> Weighing {
-    if driver_itself_absent(facts) {
-        return Weighing::not_applicable();
-    }
     let mut weighing = Weighing::new();
     if let Some(origin) = readings::uvm_registered(facts) {
         weighing.rules_out("nvidia_uvm is loaded", &origin);
         return weighing;
+    }
+    if driver_itself_absent(facts) {
+        return Weighing::not_applicable();
     }
     if let Some(origin) = readings::cuda_works(facts) {
         weighing.rules_out("cuInit answers 0", origin);
@@ -114,10 +111,7 @@ fn registration(facts: &Facts, weighing: &mut Weighing) -> bool {
 /// What cuInit says. Together with the missing registration its 999 is proof. Returns whether the
 /// code fits.
 fn answer(facts: &Facts, weighing: &mut Weighing, missing: bool) -> bool {
-    if let Some(trial) = CODES
-        .iter()
-        .find_map(|code| readings::init_failed_with(facts, *code))
-    {
+    if let Some(trial) = CODES.iter().find_map(|code| readings::init_failed_with(facts, *code)) {
         let number = trial.failure_code().unwrap_or_default();
         let statement = format!("cuInit answers {number}, as it does when {NODE} leads nowhere");
         if missing {
@@ -161,33 +155,18 @@ fn node(facts: &Facts, weighing: &mut Weighing) {
 /// The kernel log's last word on the module.
 fn log(facts: &Facts, weighing: &mut Weighing) {
     let last = facts.log.events.iter().rfind(|event| {
-        matches!(
-            event.signature,
-            "UVM_LOADED" | "UVM_UNLOADED" | "UVM_INIT_FAILED"
-        )
+        matches!(event.signature, "UVM_LOADED" | "UVM_UNLOADED" | "UVM_INIT_FAILED")
     });
     let Some(event) = last else { return };
     match event.signature {
         "UVM_LOADED" => {
-            weighing.objects(
-                Moderate,
-                "the kernel log says that it was loaded",
-                &event.origin,
-            );
+            weighing.objects(Moderate, "the kernel log says that it was loaded", &event.origin);
         }
         "UVM_UNLOADED" => {
-            weighing.supports(
-                Moderate,
-                "the kernel log says that it was unloaded",
-                &event.origin,
-            );
+            weighing.supports(Moderate, "the kernel log says that it was unloaded", &event.origin);
         }
         _ => {
-            weighing.supports(
-                Strong,
-                "it failed to start, says the kernel log",
-                &event.origin,
-            );
+            weighing.supports(Strong, "it failed to start, says the kernel log", &event.origin);
         }
     }
 }

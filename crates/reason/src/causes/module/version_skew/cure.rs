@@ -60,11 +60,7 @@ fn fit_the_module(facts: &Facts) -> Remedy {
         }
     };
     reload_step(facts, reload())
-        .step_to(
-            machine::kernel_place(facts),
-            hold,
-            "keeps upgrades from doing it again",
-        )
+        .step_to(machine::kernel_place(facts), hold, "keeps upgrades from doing it again")
         .undo("nothing to undo: the module on disk is loaded")
         .will_not_help("installing the driver again: what lies on disk already fits")
 }

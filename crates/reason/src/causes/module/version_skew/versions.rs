@@ -26,11 +26,7 @@ pub(super) struct Sides {
 impl Sides {
     pub(super) fn of(facts: &Facts) -> Sides {
         let module = readings::driver_version(facts);
-        let cuda = facts
-            .library
-            .cuda
-            .as_seen()
-            .filter(|seen| comparable(&seen.value));
+        let cuda = facts.library.cuda.as_seen().filter(|seen| comparable(&seen.value));
         let cuda = cuda.and_then(|seen| Some((seen.value.version.clone()?, seen.origin.clone())));
         Sides {
             cuda: side(module.as_ref(), cuda),
@@ -46,16 +42,11 @@ fn comparable(file: &LibraryFile) -> bool {
 
 /// libnvidia-ml's version: the file's, or what a tool reported.
 fn nvml_library(facts: &Facts) -> Option<(DriverVersion, Origin)> {
-    let file = facts
-        .library
-        .nvml
-        .as_seen()
-        .filter(|seen| comparable(&seen.value));
-    file.and_then(|seen| Some((seen.value.version.clone()?, seen.origin.clone())))
-        .or_else(|| {
-            let reported = facts.library.reported.as_seen()?;
-            Some((reported.value.clone(), reported.origin.clone()))
-        })
+    let file = facts.library.nvml.as_seen().filter(|seen| comparable(&seen.value));
+    file.and_then(|seen| Some((seen.value.version.clone()?, seen.origin.clone()))).or_else(|| {
+        let reported = facts.library.reported.as_seen()?;
+        Some((reported.value.clone(), reported.origin.clone()))
+    })
 }
 
 fn side(module: Option<&Seen<DriverVersion>>, library: Option<(DriverVersion, Origin)>) -> Side {
@@ -75,7 +66,7 @@ fn side(module: Option<&Seen<DriverVersion>>, library: Option<(DriverVersion, Or
 /// Which of the two is the odd one: the module on disk tells.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Odd {
-    /// The loaded module: the one on disk equals the libraries.
+    /// The loaded module: the one on disk is another and fits the libraries.
     LoadedModule,
     /// The libraries: the loaded module is the one on disk.
     Libraries,
@@ -85,28 +76,18 @@ pub(super) enum Odd {
 
 /// The odd one, and the version of the module on disk where it is known.
 pub(super) fn odd(facts: &Facts) -> (Odd, Option<Seen<DriverVersion>>) {
-    let Some(disk) = on_disk(facts) else {
+    let (Some(disk), Some(loaded)) = (on_disk(facts), readings::driver_version(facts)) else {
         return (Odd::Unknown, None);
     };
-    let loaded = readings::driver_version(facts);
-    if loaded.is_some_and(|loaded| loaded.value == disk.value) {
+    if loaded.value == disk.value {
         return (Odd::Libraries, Some(disk));
     }
-    let cuda = facts
-        .library
-        .cuda
-        .value()
-        .and_then(|file| file.version.clone());
+    // A package replaces module and libraries at once, so a module that was replaced on disk
+    // speaks for libraries that nobody looked at.
+    let cuda = facts.library.cuda.value().and_then(|file| file.version.clone());
     let library = nvml_library(facts).map(|(version, _)| version).or(cuda);
-    let same = library.is_some_and(|library| library.same_release(&disk.value));
-    (
-        if same {
-            Odd::LoadedModule
-        } else {
-            Odd::Unknown
-        },
-        Some(disk),
-    )
+    let third = library.is_some_and(|library| !library.same_release(&disk.value));
+    (if third { Odd::Unknown } else { Odd::LoadedModule }, Some(disk))
 }
 
 /// The version of the module that the running kernel would load. A container's is not the host's.

@@ -1,0 +1,102 @@
+//! A cuInit that SIGKILL cannot end: a real task in state D, on a frozen file system.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use libtest_mimic::Trial;
+
+use crate::common::{Outcome, Report, check_with, skipped, stand_in, test};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![test("an_unkillable_cuinit_is_reported_and_left", unkillable)]
+}
+
+/// A file system that is frozen until this is dropped.
+struct Frozen {
+    folder: tempfile::TempDir,
+}
+
+impl Frozen {
+    fn make() -> Result<Frozen, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let frozen = Frozen { folder };
+        let image = frozen.folder.path().join("image");
+        let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
+        file.set_len(16 << 20).map_err(|error| error.to_string())?;
+        std::fs::create_dir(frozen.path()).map_err(|error| error.to_string())?;
+        let (image, mount) = (shown(&image), shown(&frozen.path()));
+        run("mkfs.ext4", &["-q", &image])?;
+        run("mount", &["-o", "loop", &image, &mount])?;
+        run("fsfreeze", &["-f", &mount])?;
+        Ok(frozen)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("mount")
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let mount = shown(&self.path());
+        let _ = run("fsfreeze", &["-u", &mount]);
+        for _ in 0..100 {
+            if run("umount", &[&mount]).is_ok() || run("mountpoint", &["-q", &mount]).is_err() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{program}: {status}")),
+        Err(error) => Err(format!("{program}: {error}")),
+    }
+}
+
+/// Processes whose command line is one of our probes'.
+fn probes_left() -> Vec<u32> {
+    let mut left = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if line.split(|byte| *byte == 0).any(|word| word == b"__probe") {
+            left.push(pid);
+        }
+    }
+    left
+}
+
+fn unkillable() -> Outcome {
+    let frozen = match Frozen::make() {
+        Ok(frozen) => frozen,
+        Err(why) => return skipped(why),
+    };
+    let folder = stand_in()?;
+    let settings = format!("cuinit=dstate:{}", shown(&frozen.path().join("file")));
+    let mut check = check_with(folder.path(), &settings, &["--deadline", "5s"]);
+    // The stuck child must not hold this test's pipe: a file takes the report.
+    let out = folder.path().join("report.json");
+    check.stdout(std::fs::File::create(&out)?).stderr(Stdio::null());
+    let status = check.status()?;
+    let text = std::fs::read(&out)?;
+    let output = std::process::Output { status, stdout: text, stderr: Vec::new() };
+    let report = Report::from(output)?;
+    report.must(report.outcomes() == ["unkillable"], "one trial, and no second stuck process")?;
+    let stuck = &report.trials()[0]["stuck"];
+    report.must(stuck["state"] == "D", "it sleeps uninterruptibly")?;
+    let pid = stuck["pid"].as_u64().unwrap_or(0);
+    report.must(probes_left().iter().all(|left| u64::from(*left) == pid), "nothing else is left")?;
+    report.must(report.ids("symptoms").contains(&"cuda.init-hangs"), "the hang is a symptom")
+}

@@ -1,0 +1,84 @@
+//! The real libcuda and NVML of Debian's packages over a stand-in for the kernel side.
+
+use libtest_mimic::Trial;
+use synth::driver_packages::{Branch, real_driver};
+
+use crate::common::{Outcome, Report, gpudx, skipped, test};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        test("real_libraries_healthy", healthy),
+        test("real_libraries_refused_registration_is_hmm", refused_registration),
+        test("real_libraries_of_another_version", other_version),
+        test("real_libraries_closed_uvm_node", closed_uvm_node),
+        test("real_libraries_fabric_not_initialized", fabric),
+    ]
+}
+
+const BRANCHES: [Branch; 3] = [Branch::B535, Branch::B550, Branch::B555];
+
+/// Runs a check for each branch whose packages can be had.
+fn each_branch(settings: &str, judge: fn(&Report) -> Outcome) -> Outcome {
+    let kernel_side = synth::artifacts::fakerm()?;
+    for branch in BRANCHES {
+        let driver = match real_driver(branch) {
+            Ok(driver) => driver,
+            Err(why) => {
+                skipped(why)?;
+                continue;
+            }
+        };
+        let settings = match settings {
+            "" => format!("version={}", driver.version),
+            faults if faults.contains("version=") => faults.to_owned(),
+            faults => format!("version={},{faults}", driver.version),
+        };
+        let report = Report::of(
+            gpudx(&["check", "--format", "json", "--trials", "1"])
+                .env("LD_LIBRARY_PATH", &driver.folder)
+                .env("LD_PRELOAD", &kernel_side)
+                .env("GPUDX_FAKERM", settings),
+        )?;
+        judge(&report)?;
+    }
+    Ok(())
+}
+
+fn symptom_has(report: &Report, words: &str) -> bool {
+    let symptoms = report.json["symptoms"].as_array().map(Vec::as_slice).unwrap_or_default();
+    symptoms.iter().any(|symptom| symptom["summary"].as_str().is_some_and(|text| text.contains(words)))
+}
+
+fn healthy() -> Outcome {
+    each_branch("", |report| {
+        report.must(report.ids("symptoms").is_empty(), "no symptom")?;
+        report.must(report.state() == "healthy", "healthy")
+    })
+}
+
+fn refused_registration() -> Outcome {
+    each_branch("uvm:UVM_REGISTER_GPU=0x51", |report| {
+        report.must(symptom_has(report, "answers 3 "), "cuInit answers 3")?;
+        report.must(report.ids("causes").first() == Some(&"uvm.hmm"), "HMM comes first")
+    })
+}
+
+fn other_version() -> Outcome {
+    each_branch("version=570.86.16", |report| {
+        report.must(report.ids("causes").first() == Some(&"module.version-skew"), "the skew comes first")
+    })
+}
+
+fn closed_uvm_node() -> Outcome {
+    each_branch("open:/dev/nvidia-uvm=EPERM", |report| {
+        report.must(symptom_has(report, "answers 999 "), "cuInit answers 999")?;
+        let first = report.ids("causes").first().copied().unwrap_or("");
+        report.must(first == "sandbox.cgroup-denies", "a policy denies the node")
+    })
+}
+
+fn fabric() -> Outcome {
+    each_branch("control:0x136=value:2", |report| {
+        report.must(symptom_has(report, "answers 802 "), "cuInit answers 802")
+    })
+}
