@@ -15,3 +15,9 @@ mod probes;
 pub mod source;
 pub mod supervise;
 mod sys;
+
+/// Peak resident memory, in bytes, of the largest process among the ended and awaited children of
+/// this process, for measuring.
+pub fn peak_memory_of_children() -> Option<u64> {
+    sys::process::peak_memory_of_children()
+}

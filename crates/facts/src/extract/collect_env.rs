@@ -1,5 +1,6 @@
 //! PyTorch's collect_env becomes facts of several layers.
 
+use super::places::Places;
 use super::smi::enter_gpu;
 use crate::model::Facts;
 use crate::model::nvml::NvmlGpu;
@@ -17,7 +18,8 @@ pub fn apply(item: &RawItem, facts: &mut Facts) {
         return;
     }
     super::complaints::note(item, &parsed.complaints, facts);
-    let at = |line: u32| item.origin_of_line(line);
+    let places = Places::new(item, &text);
+    let at = |line: u32| places.at(line);
     enter_framework(&parsed.value, &at, facts);
     enter_host(&parsed.value, &at, facts);
     enter_driver(&parsed.value, &at, facts);

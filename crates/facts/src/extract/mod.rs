@@ -14,6 +14,7 @@ mod join;
 mod libraries;
 mod packages;
 mod loose;
+mod places;
 mod probes;
 mod text;
 mod torch;

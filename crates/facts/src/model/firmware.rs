@@ -33,4 +33,6 @@ pub struct Firmware {
     pub files: Observed<Vec<GspFile>>,
     /// Paths of single files that were looked for and are not there.
     pub missing: Vec<Seen<String>>,
+    /// What a report says of a GSP that stopped answering, where no log line shows it.
+    pub silence_told: Vec<Seen<String>>,
 }

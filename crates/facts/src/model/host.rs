@@ -97,6 +97,8 @@ pub struct Host {
     pub gpu_ids: Vec<Seen<u16>>,
     /// Kernel lockdown: `none`, `integrity` or `confidentiality`.
     pub lockdown: Observed<String>,
+    /// What a report says of a suspend or resume before the fault, where no log shows it.
+    pub suspend_told: Vec<Seen<String>>,
 }
 
 impl Host {

@@ -8,12 +8,15 @@ pub mod host;
 pub mod library;
 pub mod log;
 pub mod module;
+pub mod module_message;
 pub mod node;
 pub mod nvml;
+pub mod p2p;
 pub mod pci;
 pub mod probe_run;
 pub mod process;
 pub mod sandbox;
+pub mod share;
 
 pub use cuda::Cuda;
 pub use fabric::Fabric;
@@ -25,10 +28,12 @@ pub use log::KernelLog;
 pub use module::Module;
 pub use node::Nodes;
 pub use nvml::Nvml;
+pub use p2p::P2p;
 pub use pci::Pci;
 pub use probe_run::ProbeRun;
 pub use process::Process;
 pub use sandbox::Sandbox;
+pub use share::Share;
 
 use crate::observed::Origin;
 
@@ -59,6 +64,10 @@ pub struct Facts {
     pub cuda: Cuda,
     /// NVSwitch, NVLink, fabric manager.
     pub fabric: Fabric,
+    /// Traffic between GPUs.
+    pub p2p: P2p,
+    /// Sharing: processes, MIG, MPS.
+    pub share: Share,
     /// Frameworks and toolkits.
     pub framework: Framework,
     /// Every probe run, with its outcome.

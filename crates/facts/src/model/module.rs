@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::module_message::{DkmsRow, ModuleMessage};
 use super::pci::PciAddress;
 use crate::observed::{Observed, Origin, Seen};
 use crate::version::DriverVersion;
@@ -139,6 +140,10 @@ pub struct Module {
     pub hmm_ranges: Observed<Vec<(u64, u64)>>,
     /// GPUs that the driver itself lists (NV_ESC_CARD_INFO).
     pub card_info: Observed<Vec<PciAddress>>,
+    /// What building and loading the module said, in order, each message once.
+    pub messages: Vec<Seen<ModuleMessage>>,
+    /// The rows of `dkms status` that are NVIDIA's driver.
+    pub dkms: Vec<Seen<DkmsRow>>,
 }
 
 /// The modules whose presence or absence matters to a cause.
@@ -171,6 +176,15 @@ pub const MAJORS_OF_INTEREST: [&str; 8] = [
 ];
 
 impl Module {
+    /// Enters a message, each once and not more than a reader could use.
+    pub fn hear(&mut self, message: ModuleMessage, origin: Origin) {
+        const LIMIT: usize = 256;
+        let known = self.messages.iter().any(|seen| seen.value == message);
+        if !known && self.messages.len() < LIMIT {
+            self.messages.push(Seen::new(message, origin));
+        }
+    }
+
     /// The loaded module of that name (with underscores).
     pub fn loaded(&self, name: &str) -> Observed<&LoadedModule> {
         self.loaded.get(name).map_or(Observed::default(), Observed::as_ref)

@@ -42,11 +42,14 @@ impl GspSummary {
     }
 }
 
+/// Most families that are kept; there are about a dozen.
+const FAMILIES_LIMIT: usize = 64;
+
 fn add_family(list: &mut Vec<String>, family: &str) -> bool {
     if !is_family(family) {
         return false;
     }
-    if !list.iter().any(|known| known == family) {
+    if list.len() < FAMILIES_LIMIT && !list.iter().any(|known| known == family) {
         list.push(family.to_owned());
         list.sort();
     }

@@ -36,6 +36,8 @@ const INTERPOSERS: [&str; 6] = [
 
 /// Most lines that are read; Linux allows 65530 mappings a process by default.
 const LINES_LIMIT: usize = 1 << 17;
+/// Most files of one kind that are kept.
+const FILES_LIMIT: usize = 256;
 
 /// Whether a path is that of a library known to stand between program and driver.
 pub fn is_interposer(path: &str) -> bool {
@@ -87,7 +89,7 @@ fn enter(number: u32, path: &str, maps: &mut Maps) {
         None => (path, false),
     };
     if path.starts_with("/dev/nvidia") {
-        if !maps.nodes.iter().any(|node| node.value == path) {
+        if maps.nodes.len() < FILES_LIMIT && !maps.nodes.iter().any(|node| node.value == path) {
             maps.nodes.push(At::new(number, path.to_owned()));
         }
         return;
@@ -99,7 +101,7 @@ fn enter(number: u32, path: &str, maps: &mut Maps) {
     } else {
         return;
     };
-    if !list.iter().any(|file| file.value.path == path) {
+    if list.len() < FILES_LIMIT && !list.iter().any(|file| file.value.path == path) {
         list.push(At::new(number, MappedFile { path: path.to_owned(), deleted }));
     }
 }

@@ -32,6 +32,8 @@ pub struct ModInfo {
 
 /// Most `firmware` entries that are kept.
 const FIRMWARE_LIMIT: usize = 64;
+/// Most modules of one output that are kept.
+const MODULES_LIMIT: usize = 256;
 /// Largest `.modinfo` that is read; nvidia.ko's has 60 KB of parameter descriptions.
 const SECTION_LIMIT: usize = 4 << 20;
 
@@ -129,6 +131,9 @@ pub fn parse(text: &str) -> Parsed<Vec<super::At<ModInfo>>> {
         let (key, value) = (key.trim(), value.trim());
         if key == "filename" || parsed.value.is_empty() && is_field(key) {
             parsed.value.push(super::At::new(number, ModInfo::default()));
+        }
+        if parsed.value.len() > MODULES_LIMIT {
+            break;
         }
         if let Some(current) = parsed.value.last_mut() {
             current.value.set(key, value);

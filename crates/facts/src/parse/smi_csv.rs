@@ -13,7 +13,10 @@ pub struct SmiCsv {
     pub driver: Option<At<String>>,
 }
 
+/// Longest line that is looked at.
 const LINE_LIMIT: usize = 4096;
+/// Most rows that are kept.
+const ROWS_LIMIT: usize = 4096;
 
 /// Reads the output. The columns stand in its first line or, where that was left out
 /// (`noheader`), in the command line.
@@ -38,7 +41,7 @@ pub fn parse(text: &str, command: Option<&str>) -> Parsed<SmiCsv> {
         for (column, value) in columns.iter().zip(line.split(',')) {
             set(column, value.trim(), number, &mut gpu, &mut parsed.value.driver);
         }
-        if gpu != NvmlGpu::default() {
+        if gpu != NvmlGpu::default() && parsed.value.gpus.len() < ROWS_LIMIT {
             parsed.value.gpus.push(At::new(number, gpu));
         }
     }

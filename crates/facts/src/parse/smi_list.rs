@@ -23,10 +23,16 @@ pub struct SmiList {
     pub mig_devices: Vec<At<MigDevice>>,
 }
 
+/// Most rows that are kept.
+const ROWS_LIMIT: usize = 4096;
+
 /// Reads the list. Lines of any other form are passed over: warnings and prompts stand between.
 pub fn parse(text: &str) -> Parsed<SmiList> {
     let mut list = SmiList::default();
     for (number, line) in numbered(text).filter(|(_, line)| line.len() < 1024) {
+        if list.gpus.len() + list.mig_devices.len() >= ROWS_LIMIT {
+            break;
+        }
         let line = line.trim();
         if let Some(gpu) = gpu_line(line) {
             list.gpus.push(At::new(number, gpu));

@@ -34,6 +34,9 @@ pub struct Matrix {
 
 /// Most columns; sixteen GPUs and as many NICs are the largest machines.
 const COLUMNS_LIMIT: usize = 128;
+/// Most cells of one matrix and most matrices of one text.
+const CELLS_LIMIT: usize = COLUMNS_LIMIT * COLUMNS_LIMIT;
+const MATRICES_LIMIT: usize = 16;
 /// Longest line that is looked at.
 const LINE_LIMIT: usize = 8192;
 
@@ -44,7 +47,7 @@ pub fn parse(text: &str) -> Parsed<Vec<Matrix>> {
     for (number, line) in numbered(text).filter(|(_, line)| line.len() <= LINE_LIMIT) {
         let line = without_escapes(line);
         let words: Vec<&str> = line.split_whitespace().collect();
-        if let Some(heading) = heading(&words) {
+        if let Some(heading) = heading(&words).filter(|_| parsed.value.len() < MATRICES_LIMIT) {
             columns = heading;
             parsed.value.push(Matrix { kind: MatrixKind::Links, cells: Vec::new() });
             continue;
@@ -70,7 +73,7 @@ pub fn parse(text: &str) -> Parsed<Vec<Matrix>> {
 impl Matrix {
     fn add_row(&mut self, line: u32, row: &str, columns: &[String], words: &[&str]) {
         for (column, word) in columns.iter().zip(words) {
-            if !is_word(word) {
+            if !is_word(word) || self.cells.len() >= CELLS_LIMIT {
                 continue;
             }
             if matches!(*word, "OK" | "CNS" | "GNS" | "TNS" | "DR" | "NS" | "U") {

@@ -133,3 +133,15 @@ pub(crate) fn forbid_core_dumps() {
         }
     }
 }
+
+/// Peak resident memory, in bytes, of the largest process among the children of this one that have
+/// ended and were waited for; see getrusage(2).
+pub(crate) fn peak_memory_of_children() -> Option<u64> {
+    // SAFETY: rusage is plain data for which zeros are a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live rusage, which the call fills.
+    let returned = unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    let kibibytes = u64::try_from(usage.ru_maxrss).ok()?;
+    (returned == 0).then_some(kibibytes * 1024)
+}
+

@@ -1,5 +1,6 @@
 //! Driver libraries: the files, the loader's cache and what a process has mapped.
 
+use crate::extract::places::Places;
 use crate::model::Facts;
 use crate::model::library::{LibraryFile, LibraryKind};
 use crate::observed::{Observed, Origin};
@@ -69,17 +70,18 @@ fn put(file: LibraryFile, facts: &mut Facts) {
 /// Enters `/proc/PID/maps`: the libraries that are mapped are the ones that count.
 pub fn apply_maps(item: &RawItem, facts: &mut Facts) {
     let Some(text) = item.text() else { return };
+    let places = Places::new(item, &text);
     let parsed = maps::parse(&text);
     crate::extract::complaints::note(item, &parsed.complaints, facts);
     for At { line, value } in parsed.value.driver_libraries {
-        let origin = item.origin_of_line(line);
+        let origin = places.at(line);
         let file = by_path(&value.path, &value.path, origin.clone());
         facts.mentions_gpu = true;
         let place = slot(&file.soname, facts);
         *place = Observed::seen(file, origin);
     }
     for At { line, value } in parsed.value.interposers {
-        facts.library.interposers.push((value.path, item.origin_of_line(line)));
+        facts.library.interposers.push((value.path, places.at(line)));
     }
 }
 

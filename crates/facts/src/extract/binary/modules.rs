@@ -1,5 +1,6 @@
 //! Kernel module files.
 
+use crate::extract::places::Places;
 use crate::model::Facts;
 use crate::model::module::ModuleFile;
 use crate::observed::{Observed, Origin, Seen};
@@ -15,13 +16,14 @@ pub(super) fn enter(item: &RawItem, path: &str, info: &ModInfo, facts: &mut Fact
 /// Enters the output of `modinfo`.
 pub fn apply_modinfo(item: &RawItem, facts: &mut Facts) {
     let Some(text) = item.text() else { return };
+    let places = Places::new(item, &text);
     let parsed = modinfo::parse(&text);
     crate::extract::complaints::note(item, &parsed.complaints, facts);
     for info in parsed.value {
         let named = info.value.filename.clone().or_else(|| asked_for(&item.name));
         let Some(path) = named else { continue };
         if name_of(&path, &info.value).starts_with("nvidia") {
-            put(&path, &info.value, item.origin_of_line(info.line), facts);
+            put(&path, &info.value, places.at(info.line), facts);
         }
     }
 }

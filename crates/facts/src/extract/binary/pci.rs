@@ -1,5 +1,6 @@
 //! `lspci` becomes devices of the bus.
 
+use crate::extract::places::Places;
 use crate::model::Facts;
 use crate::model::pci::PciDevice;
 use crate::observed::{Observed, Origin, Seen};
@@ -10,9 +11,10 @@ use crate::raw::RawItem;
 /// Enters a listing. A whole one that holds no device of NVIDIA shows that there is none.
 pub fn apply_lspci(item: &RawItem, facts: &mut Facts) {
     let Some(text) = item.text() else { return };
+    let places = Places::new(item, &text);
     let listing = lspci::parse(&text).value;
     for At { line, value: (address, flags) } in listing.acs {
-        let origin = item.origin_of_line(line);
+        let origin = places.at(line);
         facts.pci.access_control.push(Seen::new((address, flags), origin));
     }
     if listing.devices.is_empty() {
@@ -26,9 +28,9 @@ pub fn apply_lspci(item: &RawItem, facts: &mut Facts) {
     facts.mentions_gpu = true;
     for At { line, value } in listing.devices {
         if let Some(At { line, .. }) = &value.lost {
-            facts.pci.lost.push(Seen::new(value.device.address, item.origin_of_line(*line)));
+            facts.pci.lost.push(Seen::new(value.device.address, places.at(*line)));
         }
-        enter(located(value, item), item.origin_of_line(line), facts);
+        enter(located(value, item), places.at(line), facts);
     }
 }
 

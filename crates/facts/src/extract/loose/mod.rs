@@ -9,6 +9,11 @@ mod cuda;
 mod engine;
 mod environment;
 mod framework;
+mod gsp;
+mod kernel;
+mod module_build;
+mod module_load;
+mod module_paths;
 mod nvml;
 mod pattern;
 mod statement;
@@ -39,9 +44,15 @@ fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
         nvml::read(&at, facts);
         framework::read(&at, facts);
         engine::read(&at, facts);
+        kernel::read(&at, facts);
+        module_build::read(&at, facts);
+        module_load::read(&at, facts);
+        module_paths::read(&at, facts);
         if prose {
             environment::read(&at, facts);
             statement::read(&at, facts);
+            kernel::read_prose(&at, facts);
+            gsp::read(&at, facts);
         }
     }
 }
@@ -69,4 +80,13 @@ impl Line<'_> {
     fn has(&self, word: &str) -> bool {
         self.text.contains(word)
     }
+}
+
+/// The facts of a loose text, for the tests of the readers.
+#[cfg(test)]
+pub(crate) fn lines_of(text: &str) -> Facts {
+    let mut facts = Facts::default();
+    let item = RawItem::new(crate::raw::ItemName::Text("t".to_owned()), text.as_bytes());
+    lines(&item, text, &mut facts, true);
+    facts
 }

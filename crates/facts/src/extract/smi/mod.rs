@@ -7,6 +7,7 @@
 mod forms;
 mod gpus;
 
+use super::places::Places;
 use crate::model::Facts;
 use crate::model::nvml::{NvmlGpu, NvmlQuery, NvmlResult};
 use crate::observed::{Errno, Observed, Origin, Why};
@@ -19,7 +20,9 @@ pub use gpus::enter_gpu;
 
 /// Enters one output of `nvidia-smi`.
 pub fn apply(item: &RawItem, facts: &mut Facts) {
-    let mut output = Output { item, facts, answered: None };
+    let text = item.text().unwrap_or_default();
+    let places = Places::new(item, &text);
+    let mut output = Output { item, places, facts, answered: None };
     match &item.state {
         RawState::Bytes(_) => {}
         RawState::TimedOut => return output.query(NvmlResult::Hung, item.origin()),
@@ -29,7 +32,6 @@ pub fn apply(item: &RawItem, facts: &mut Facts) {
         }
         RawState::Denied(errno) => return output.denied(*errno),
     }
-    let Some(text) = item.text() else { return };
     output.messages(&text);
     output.table(&text);
     output.list(&text);
@@ -41,6 +43,7 @@ pub fn apply(item: &RawItem, facts: &mut Facts) {
 
 struct Output<'a> {
     item: &'a RawItem,
+    places: Places<'a>,
     facts: &'a mut Facts,
     /// Where the output shows that NVML answered.
     answered: Option<Origin>,
@@ -48,7 +51,7 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn origin(&self, line: u32) -> Origin {
-        self.item.origin_of_line(line)
+        self.places.at(line)
     }
 
     fn answered(&mut self, line: u32) {

@@ -4,7 +4,7 @@ use facts::model::fabric::ServiceState;
 use facts::{Facts, Layer, Observed, Origin};
 
 use crate::cause::{Cause, LookAlike};
-use crate::evidence::Strength::{Moderate, Strong, Weak};
+use crate::evidence::Strength::{Decisive, Moderate, Strong, Weak};
 use crate::machine::{self, Distribution};
 use crate::need::Need;
 use crate::readings::{self, Board, code};
@@ -87,7 +87,11 @@ fn weigh(facts: &Facts) -> Weighing {
     } else if let Some((other, trial)) = readings::init_failure(facts) {
         weighing.objects(Strong, format!("cuInit answers {other}, not 802"), &trial.origin);
     }
-    service(facts, matches!(switches, Switches::Seen(..)) && answer.is_some(), &mut weighing);
+    if let (Switches::Seen(..), Some(trial)) = (&switches, readings::init_hang(facts)) {
+        let statement = "cuInit does not return, as while the fabric is in progress";
+        weighing.supports(Weak, statement, &trial.origin);
+    }
+    service(facts, &switches, answer.is_some(), &mut weighing);
     state(facts, &mut weighing);
     weighing
 }
@@ -165,8 +169,9 @@ fn is_switch_board(board: &Board) -> bool {
     NAMES.iter().any(|part| name.contains(part)) && !OTHERS.iter().any(|part| name.contains(part))
 }
 
-/// The service. With switches and 802 its absence is proof.
-fn service(facts: &Facts, proven: bool, weighing: &mut Weighing) {
+/// The service. With switches and 802 its absence is proof; where nothing is known of switches it
+/// says little, since most machines have no such service.
+fn service(facts: &Facts, switches: &Switches, answered: bool, weighing: &mut Weighing) {
     let (statement, origin) = match &facts.fabric.manager {
         Observed::Seen(seen) => match &seen.value {
             ServiceState::Running => {
@@ -189,10 +194,13 @@ fn service(facts: &Facts, proven: bool, weighing: &mut Weighing) {
             return;
         }
     };
-    if proven {
-        weighing.confirms(statement, origin);
-    } else if !weighing.support.is_empty() {
-        weighing.supports(Strong, statement, origin);
+    let strength = match switches {
+        Switches::Seen(..) if answered => Decisive,
+        Switches::Seen(..) | Switches::Board(..) => Strong,
+        Switches::None(..) | Switches::Unknown => Weak,
+    };
+    if !weighing.support.is_empty() {
+        weighing.supports(strength, statement, origin);
     }
 }
 

@@ -100,8 +100,10 @@ fn weigh(facts: &Facts) -> Weighing {
     let loadable = on_disk(facts, &mut weighing, absent);
     refusals(facts, &mut weighing);
     devices(facts, &mut weighing);
-    let possible = weighing.against.iter().all(|piece| piece.strength < Strength::Decisive);
-    if let (true, true, true, Some((path, origin))) = (possible, absent, failing, loadable) {
+    // Proof needs a GPU that the module could drive: without one it could not stay loaded.
+    let excluded = weighing.against.iter().any(|piece| piece.strength == Strength::Decisive);
+    let drivable = facts.pci.gpus().next().is_some() && !excluded;
+    if let (true, true, true, Some((path, origin))) = (drivable, absent, failing, loadable) {
         let statement = format!("{path} fits the running kernel and is not loaded");
         weighing.confirms(statement, &origin);
     }

@@ -1,0 +1,150 @@
+//! What modprobe, insmod, modinfo, systemd and NVIDIA's installer say of a module that they could
+//! not find or load.
+
+use super::Line;
+use super::pattern::{captures, matches, pattern};
+use crate::model::Facts;
+use crate::model::module_message::{ModuleMessage, Refusal};
+use crate::parse::proc_modules::canonical;
+
+pattern! {
+    /// `modprobe: FATAL: Module nvidia not found in directory /lib/modules/6.8.0-31-generic`,
+    /// `modinfo: ERROR: Module nvidia not found.`, `Failed to find module 'nvidia'`.
+    NOT_FOUND = r"(?i)\b(?:module ['‘]?(?P<a>nvidia[\w-]*)['’]? not found\b(?:[^\n/]{0,20}/(?:usr/)?lib/modules/(?P<kernel>[\w.+~-]+\w))?|failed to find module ['‘](?P<b>nvidia[\w-]*)['’]|could not find module by name=['‘](?P<c>nvidia[\w-]*)['’])"
+}
+pattern! {
+    /// `modprobe: ERROR: could not insert 'nvidia': Key was rejected by service`,
+    /// `insmod: ERROR: could not insert module ./nvidia.ko: Invalid module format`,
+    /// `Failed to insert module 'nvidia': No such device`.
+    REFUSED = r#"(?i)\b(?:(?:could not|failed to|can(?:no|')t) (?:insert|load)(?: the)?(?: kernel)?(?: module)?|error inserting) ['"‘`]?(?P<module>[\w./+~-]*nvidia[\w.-]*?)['"’`]?(?: \([^)\n]{0,200}\))?\s?: (?P<reason>[A-Z][^\n]{3,80})"#
+}
+pattern! {
+    /// What the installer prints when the kernel wants a signature.
+    INSTALLER_KEY = r"(?i)\bkernel module failed to load\b[^\n]{0,120}\b(?:must be signed|not signed|signed by a key|Secure Boot)\b|\b(?:so )?this module must be signed with a key\b"
+}
+pattern! {
+    INSTALLER_LOAD = r"(?i)\bERROR: Unable to load the (?:kernel module '?nvidia|'?nvidia[\w-]*'? kernel module)"
+}
+
+pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    not_found(line, facts);
+    refused(line, facts);
+    if matches(&INSTALLER_KEY, line.text) {
+        hear("nvidia", Refusal::KeyMissing, line, facts);
+    } else if matches(&INSTALLER_LOAD, line.text) {
+        hear("nvidia", Refusal::Other, line, facts);
+    }
+}
+
+fn not_found(line: &Line<'_>, facts: &mut Facts) {
+    let Some(found) = captures(&NOT_FOUND, line.text) else { return };
+    let name = ["a", "b", "c"].iter().find_map(|group| found.name(group));
+    let module = canonical(name.map_or("", |name| name.as_str()));
+    let kernel = found.name("kernel").map(|kernel| kernel.as_str().to_owned());
+    facts.mentions_gpu = true;
+    facts.module.hear(ModuleMessage::NotFound { module, kernel }, line.origin());
+}
+
+fn refused(line: &Line<'_>, facts: &mut Facts) {
+    let Some(found) = captures(&REFUSED, line.text) else { return };
+    let (Some(module), Some(reason)) = (found.name("module"), found.name("reason")) else {
+        return;
+    };
+    hear(module.as_str(), refusal(reason.as_str()), line, facts);
+}
+
+fn hear(module: &str, refusal: Refusal, line: &Line<'_>, facts: &mut Facts) {
+    let file = module.rsplit('/').next().unwrap_or(module);
+    let module = canonical(file.split(".ko").next().unwrap_or(file));
+    facts.mentions_gpu = true;
+    facts.module.hear(ModuleMessage::Refused { module, refusal }, line.origin());
+}
+
+/// The kernel's errors as the C library words them.
+fn refusal(reason: &str) -> Refusal {
+    const REASONS: [(&str, Refusal); 7] = [
+        ("Key was rejected by service", Refusal::KeyRejected),
+        ("Required key not available", Refusal::KeyMissing),
+        ("Exec format error", Refusal::WrongFormat),
+        ("Invalid module format", Refusal::WrongFormat),
+        ("No such device", Refusal::NoDevice),
+        ("Operation not permitted", Refusal::NotPermitted),
+        ("Unknown symbol in module", Refusal::UnknownSymbol),
+    ];
+    REASONS.iter().find(|(text, _)| reason.starts_with(text)).map_or(Refusal::Other, |row| row.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::loose::lines_of;
+
+    fn messages(text: &str) -> Vec<ModuleMessage> {
+        lines_of(text).module.messages.into_iter().map(|seen| seen.value).collect()
+    }
+
+    fn refused(module: &str, refusal: Refusal) -> Vec<ModuleMessage> {
+        vec![ModuleMessage::Refused { module: module.to_owned(), refusal }]
+    }
+
+    #[test]
+    fn every_pattern_compiles() {
+        for pattern in [&NOT_FOUND, &REFUSED, &INSTALLER_KEY, &INSTALLER_LOAD] {
+            assert!(pattern.is_some());
+        }
+    }
+
+    #[test]
+    fn a_module_that_is_not_there() {
+        let not_found = |module: &str, kernel: Option<&str>| {
+            vec![ModuleMessage::NotFound {
+                module: module.to_owned(),
+                kernel: kernel.map(str::to_owned),
+            }]
+        };
+        assert_eq!(
+            messages("modprobe: FATAL: Module nvidia not found in directory /lib/modules/6.8.0-31-generic"),
+            not_found("nvidia", Some("6.8.0-31-generic"))
+        );
+        assert_eq!(messages("FATAL: Module nvidia not found."), not_found("nvidia", None));
+        assert_eq!(
+            messages("modinfo: ERROR: Module nvidia-uvm not found."),
+            not_found("nvidia_uvm", None)
+        );
+        assert_eq!(
+            messages("systemd-modules-load[311]: Failed to find module 'nvidia-current'"),
+            not_found("nvidia_current", None)
+        );
+    }
+
+    #[test]
+    fn a_module_that_the_kernel_refused() {
+        assert_eq!(
+            messages("modprobe: ERROR: could not insert 'nvidia': Key was rejected by service"),
+            refused("nvidia", Refusal::KeyRejected)
+        );
+        assert_eq!(
+            messages("insmod: ERROR: could not insert module ./kernel-open/nvidia.ko: Invalid module format"),
+            refused("nvidia", Refusal::WrongFormat)
+        );
+        assert_eq!(
+            messages("FATAL: Error inserting nvidia (/lib/modules/3.10.0/extra/nvidia.ko): Required key not available"),
+            refused("nvidia", Refusal::KeyMissing)
+        );
+        assert_eq!(
+            messages("systemd-modules-load[301]: Failed to insert module 'nvidia-drm': No such device"),
+            refused("nvidia_drm", Refusal::NoDevice)
+        );
+    }
+
+    #[test]
+    fn other_modules_and_talk_are_none() {
+        for text in [
+            "modprobe: FATAL: Module vboxdrv not found in directory /lib/modules/6.8.0",
+            "modprobe: ERROR: could not insert 'zfs': Key was rejected by service",
+            "the nvidia module was found and loaded",
+        ] {
+            assert_eq!(messages(text), [], "{text}");
+        }
+    }
+}

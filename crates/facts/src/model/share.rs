@@ -1,0 +1,76 @@
+//! Sharing of a GPU: processes on it, MIG devices, the multi-process service (MPS).
+
+use crate::observed::{Observed, Origin, Seen};
+
+/// A process that nvidia-smi shows on a GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpuProcess {
+    /// The GPU's index, if the source tells.
+    pub gpu: Option<u32>,
+    /// Process id as shown.
+    pub pid: u32,
+    /// `C`, `G`, `C+G`, `M+C`.
+    pub kind: String,
+    /// Name, possibly cut short.
+    pub name: String,
+}
+
+impl GpuProcess {
+    /// Whether it computes, as against drawing.
+    pub fn computes(&self) -> bool {
+        self.kind.contains('C')
+    }
+
+    /// Whether it is the server of MPS.
+    pub fn is_mps_server(&self) -> bool {
+        self.name.contains("nvidia-cuda-mps-server")
+    }
+}
+
+/// A MIG device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MigDevice {
+    /// Index of its GPU.
+    pub gpu: Option<u32>,
+    /// Profile, such as `1g.10gb`, if the source tells.
+    pub profile: Option<String>,
+    /// UUID, if the source tells.
+    pub uuid: Option<String>,
+}
+
+/// What someone says of an experiment with MPS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MpsStatement {
+    /// It works without MPS, or fails only while MPS is reachable.
+    OnlyWithMps,
+    /// It works with the host driver's own libcuda.
+    WorksWithHostLibrary,
+    /// It works when daemon and client are in one container, or share the pipe.
+    WorksWhenShared,
+}
+
+/// Sharing.
+#[derive(Debug, Clone, Default)]
+pub struct Share {
+    /// Processes on GPUs.
+    pub processes: Vec<Seen<GpuProcess>>,
+    /// Where nvidia-smi says that there is no process.
+    pub no_processes: Option<Origin>,
+    /// MIG devices. `Absent` when nvidia-smi says that there is none.
+    pub mig_devices: Observed<Vec<MigDevice>>,
+    /// A framework reached for a device number that CUDA does not list: its message.
+    pub index_beyond_count: Vec<Seen<String>>,
+    /// The MPS daemon runs (its log, its process, a statement), or does not.
+    pub mps_daemon: Observed<bool>,
+    /// The daemon's pipe folder as this process sees it; `Absent` when it was looked for.
+    pub mps_pipe: Observed<String>,
+    /// CUDA version of the daemon's binary, as its log says (`13000`).
+    pub mps_cuda: Observed<u32>,
+    /// Lines of the daemon's or server's log that tell of a failure.
+    pub mps_failures: Vec<Seen<String>>,
+    /// What is said of experiments with it.
+    pub mps_statements: Vec<Seen<MpsStatement>>,
+    /// Compute mode as a report tells it, where no listing shows it: `Exclusive_Process`,
+    /// `Exclusive_Thread`, `Prohibited`.
+    pub compute_mode_told: Observed<String>,
+}

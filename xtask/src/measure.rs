@@ -1,0 +1,150 @@
+//! The figures of docs/measurements.md: whole processes, each against a peer in the same run.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::run::{cargo, must, root, say};
+
+/// Runs of each command that count, after one that does not.
+const RUNS: usize = 9;
+
+/// Prints the figures. On a machine with a GPU the real driver is measured as well.
+pub(crate) fn run(_arguments: &[&str]) -> Result<()> {
+    let packages = ["gpudx", "synth", "fakedriver"];
+    let mut build = cargo(&["build", "--release"]);
+    for package in packages {
+        build.args(["--package", package]);
+    }
+    must(&mut build)?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let release = target.join("release");
+    let folder = tempfile::tempdir()?;
+    fake_driver(&release, folder.path())?;
+    say("| what | figure | limit |");
+    say("|---|---|---|");
+    if Path::new("/proc/driver/nvidia/version").exists() {
+        real_gpu(&release)?;
+    } else {
+        no_gpu(&release)?;
+    }
+    slow_cuinit(&release, folder.path())?;
+    deadline(&release, folder.path())
+}
+
+/// The stand-in driver under the names of a real one.
+fn fake_driver(release: &Path, folder: &Path) -> Result<()> {
+    for name in ["libcuda.so.1", "libnvidia-ml.so.1"] {
+        let from = release.join("libfakedriver.so");
+        std::fs::copy(&from, folder.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
+    }
+    Ok(())
+}
+
+fn quiet(program: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn wall(command: &mut Command) -> Result<Duration> {
+    let start = Instant::now();
+    command.status().with_context(|| format!("cannot run {command:?}"))?;
+    Ok(start.elapsed())
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// Medians of two commands run in turn, and the median of the ratios pair by pair.
+fn paired(a: &mut Command, b: &mut Command) -> Result<(Duration, Duration, f64)> {
+    wall(a)?;
+    wall(b)?;
+    let (mut of_a, mut of_b, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        let (one, two) = (wall(a)?, wall(b)?);
+        ratios.push(one.as_secs_f64() / two.as_secs_f64());
+        of_a.push(one);
+        of_b.push(two);
+    }
+    ratios.sort_by(f64::total_cmp);
+    let ratio = ratios.get(RUNS / 2).copied().unwrap_or(f64::NAN);
+    Ok((median(of_a), median(of_b), ratio))
+}
+
+/// Peak memory of the largest child so far, in MiB, as the kernel accounts it.
+fn peak_of_children_mib() -> f64 {
+    probe::peak_memory_of_children().map_or(f64::NAN, |bytes| bytes as f64 / f64::from(1 << 20))
+}
+
+fn no_gpu(release: &Path) -> Result<()> {
+    let gpudx = release.join("gpudx");
+    let mut check = quiet(&gpudx, &["check"]);
+    check.env_remove("LD_LIBRARY_PATH");
+    let status = check.status()?;
+    ensure!(status.code() == Some(0), "gpudx on a machine without a GPU: {status}");
+    let mut times = Vec::new();
+    for _ in 0..RUNS {
+        times.push(wall(&mut check)?);
+    }
+    let (time, memory) = (milliseconds(median(times)), peak_of_children_mib());
+    say(&format!("| `gpudx` without a GPU: wall time, median of {RUNS} | {time:.0} ms | 50 ms |"));
+    say(&format!("| the same: peak memory of the largest process | {memory:.1} MiB | 30 MiB |"));
+    Ok(())
+}
+
+fn slow_cuinit(release: &Path, folder: &Path) -> Result<()> {
+    let with_fake = |program: &str, arguments: &[&str]| {
+        let mut command = quiet(&release.join(program), arguments);
+        command.env("LD_LIBRARY_PATH", folder).env("GPUDX_FAKE", "cuinit=slow:200");
+        command
+    };
+    let (ours, bare, ratio) =
+        paired(&mut with_fake("gpudx", &["check"]), &mut with_fake("cuinit-bare", &[]))?;
+    say(&format!(
+        "| `gpudx check` over a bare cuInit of 200 ms: {:.0} ms / {:.0} ms | {ratio:.2} | 1.25 |",
+        milliseconds(ours),
+        milliseconds(bare),
+    ));
+    Ok(())
+}
+
+fn deadline(release: &Path, folder: &Path) -> Result<()> {
+    let mut command = quiet(&release.join("gpudx"), &["check", "--deadline", "5s"]);
+    command.env("LD_LIBRARY_PATH", folder).env("GPUDX_FAKE", "cuinit=hang-deaf,nvml=hang-deaf");
+    let time = wall(&mut command)?.as_secs_f64();
+    say(&format!("| `--deadline 5s` with cuInit and NVML hanging and deaf to SIGTERM | {time:.2} s | 5.5 s |"));
+    Ok(())
+}
+
+fn real_gpu(release: &Path) -> Result<()> {
+    let mut check = quiet(&release.join("gpudx"), &["check"]);
+    let status = check.status()?;
+    say(&format!("| `gpudx check` on this machine: exit status | {:?} | 0 |", status.code()));
+    let mut bare = quiet(&release.join("cuinit-bare"), &[]);
+    let (ours, theirs, ratio) = paired(&mut check, &mut bare)?;
+    say(&format!(
+        "| `gpudx check` over a bare cuInit program: {:.0} ms / {:.0} ms | {ratio:.2} | 1.35 |",
+        milliseconds(ours),
+        milliseconds(theirs),
+    ));
+    let mut full = quiet(&release.join("gpudx"), &["check", "--context"]);
+    let mut bare = quiet(&release.join("cuinit-bare"), &[]);
+    let (ours, theirs, ratio) = paired(&mut full, &mut bare)?;
+    say(&format!(
+        "| `gpudx check --context` over a bare cuInit program: {:.0} ms / {:.0} ms | {ratio:.2} | |",
+        milliseconds(ours),
+        milliseconds(theirs),
+    ));
+    let memory = peak_of_children_mib();
+    say(&format!("| peak memory of the largest process of all | {memory:.1} MiB | |"));
+    Ok(())
+}
