@@ -3,7 +3,7 @@
 use libtest_mimic::Trial;
 use synth::driver_packages::{Branch, real_driver};
 
-use crate::common::{Outcome, Report, gpudx, skipped, test};
+use crate::common::{Outcome, Report, gpudx, is_root, skipped, test};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -56,11 +56,41 @@ fn healthy() -> Outcome {
     })
 }
 
+/// On a kernel that has HMM. The configuration of the one below may lack it, which rules HMM out,
+/// rightly; so it is covered by one that has it.
 fn refused_registration() -> Outcome {
-    each_branch("uvm:UVM_REGISTER_GPU=0x51", |report| {
-        report.must(symptom_has(report, "answers 3 "), "cuInit answers 3")?;
-        report.must(report.ids("causes").first() == Some(&"uvm.hmm"), "HMM comes first")
-    })
+    if !is_root() {
+        return skipped("not root");
+    }
+    let folder = tempfile::tempdir()?;
+    let script = "printf 'CONFIG_HMM_MIRROR=y\\nCONFIG_DEVICE_PRIVATE=y\\n' | gzip > \"$FOLDER/config\" && \
+         if [ -e /proc/config.gz ]; then mount --bind \"$FOLDER/config\" /proc/config.gz; fi && \
+         exec \"$GPUDX\" check --format json --trials 1";
+    let kernel_side = synth::artifacts::fakerm()?;
+    for branch in BRANCHES {
+        let driver = match real_driver(branch) {
+            Ok(driver) => driver,
+            Err(why) => {
+                skipped(why)?;
+                continue;
+            }
+        };
+        let faults = format!("version={},uvm:UVM_REGISTER_GPU=0x51", driver.version);
+        let inner = format!(
+            "export LD_LIBRARY_PATH={} LD_PRELOAD={} GPUDX_FAKERM={faults}; {script}",
+            driver.folder.display(),
+            kernel_side.display(),
+        );
+        let report = Report::of(
+            std::process::Command::new("unshare")
+                .args(["-m", "sh", "-c", &inner])
+                .env("FOLDER", folder.path())
+                .env("GPUDX", env!("CARGO_BIN_EXE_gpudx")),
+        )?;
+        report.must(symptom_has(&report, "answers 3 "), "cuInit answers 3")?;
+        report.must(report.ids("causes").first() == Some(&"uvm.hmm"), "HMM comes first")?;
+    }
+    Ok(())
 }
 
 fn other_version() -> Outcome {

@@ -40,7 +40,7 @@ fn dev_stays() -> Outcome {
     }
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name));
     let done = read("acts")?;
-    if !done.contains("act cuInit") {
+    if !done.contains("act cuinit") {
         return Err(format!("the library never ran, so that nothing was shown: {done}").into());
     }
     let (before, after) = (read("before")?, read("after")?);

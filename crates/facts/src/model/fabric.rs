@@ -67,6 +67,8 @@ pub struct Fabric {
     pub infiniband: Observed<Vec<String>>,
     /// NVLinks, one by one.
     pub links: Vec<Seen<NvLink>>,
+    /// The GPU under whose heading the next links stand; of use only while a text is read.
+    pub(crate) link_gpu: Option<u32>,
     /// Links are said to be lacking, or queries of their state to take very long.
     pub link_statements: Vec<Seen<String>>,
     /// Calls for NVLink multicast that failed, with their code where it is known.

@@ -1,6 +1,7 @@
 //! The typed snapshot of one machine, by layer. Plain data: extractors fill it, causes read it.
 
 pub mod cuda;
+pub mod engine;
 pub mod fabric;
 pub mod firmware;
 pub mod framework;

@@ -99,6 +99,8 @@ pub struct P2p {
     pub slow: Vec<Seen<String>>,
     /// GPUs of another kind are said to do it in the same machine.
     pub other_gpus_work: Vec<Seen<String>>,
+    /// A report says that it is about a virtual machine.
+    pub guest_told: Observed<()>,
 }
 
 impl P2p {

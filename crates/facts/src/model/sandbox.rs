@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::engine::Engine;
 use crate::observed::{Errno, Observed, Origin, Seen};
 
 /// A line of /proc/self/mountinfo.
@@ -59,6 +60,8 @@ pub struct Sandbox {
     pub gpu_requested: Observed<bool>,
     /// `Seen(true)` when the host outside is known to have working GPUs.
     pub host_has_gpus: Observed<bool>,
+    /// The engine, its hooks and the policies around it.
+    pub engine: Engine,
 }
 
 impl Sandbox {

@@ -4,6 +4,7 @@
 //! Line numbers count from 1 within the text that was given; the caller turns them into an
 //! [`crate::Origin`] by [`crate::raw::RawItem::origin_at`].
 
+pub mod acs;
 pub mod cgroup;
 pub mod cmdline;
 pub mod collect_env;
@@ -43,6 +44,9 @@ pub mod smi_topo;
 pub mod strings_gsp;
 pub mod transcript;
 
+/// Most complaints that one parse keeps.
+pub const COMPLAINTS_LIMIT: usize = 1000;
+
 /// What a parser understood, and what it could not make sense of.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Parsed<T> {
@@ -59,7 +63,13 @@ impl<T> Parsed<T> {
     }
 
     /// Adds a complaint about a line.
+    ///
+    /// After [`COMPLAINTS_LIMIT`] they are dropped: a text of which nothing is understood is no
+    /// text of this format, and telling so a million times costs memory and tells nothing.
     pub fn complain(&mut self, line: u32, problem: impl Into<String>) {
+        if self.complaints.len() >= COMPLAINTS_LIMIT {
+            return;
+        }
         self.complaints.push(LineComplaint { line, problem: problem.into() });
     }
 }

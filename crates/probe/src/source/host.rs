@@ -96,6 +96,8 @@ struct Collection<'a> {
     stage: Stage,
     shows_nvidia: bool,
     trials_done: u32,
+    /// Whether any trial so far failed or hung.
+    a_trial_failed: bool,
     trouble: bool,
     finished: Vec<Finished>,
     notes: Vec<String>,
@@ -115,6 +117,7 @@ impl<'a> Collection<'a> {
             stage: Stage::Files,
             shows_nvidia: false,
             trials_done: 0,
+            a_trial_failed: false,
             trouble: false,
             finished: Vec::new(),
             notes: Vec::new(),
@@ -186,7 +189,12 @@ impl<'a> Collection<'a> {
 
     fn take_trial(&mut self, finished: &Finished) {
         self.trials_done += 1;
-        let verdict = plan::judge(finished);
+        let mut verdict = plan::judge(finished);
+        if verdict == Trial::Settled && self.a_trial_failed {
+            // It works sometimes: how often is the finding, so that the others are made as well.
+            verdict = Trial::Failed;
+        }
+        self.a_trial_failed |= verdict != Trial::Settled;
         self.trouble |= verdict != Trial::Settled;
         let left = self.left();
         let next = plan::next_trial(verdict, self.trials_done, self.options.trials, left);
@@ -218,7 +226,7 @@ impl<'a> Collection<'a> {
         let limit = self.left().min(ACTIVE_LIMIT);
         // The slowest first: it decides how long everything takes.
         if self.options.trials > 0 {
-            self.start(CUINIT, 1, limit);
+            self.start(CUINIT, 1, plan::first_trial(self.options.trials, self.left()));
         }
         for probe in ACTIVE {
             self.start(probe, 1, limit);

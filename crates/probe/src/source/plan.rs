@@ -23,8 +23,9 @@ pub(super) const CALM_LIMIT: Duration = Duration::from_secs(5);
 /// Time that a probe which asks the driver may take. A healthy cuInit takes 0.2 s a GPU; RM waits
 /// 6 s for an answer of the GSP, so a shorter limit would take a slow failure for a hang.
 pub(super) const ACTIVE_LIMIT: Duration = Duration::from_secs(10);
-/// Shortest time in which a further trial after a hang is worth starting.
-const SHORTEST_TRIAL: Duration = Duration::from_secs(3);
+/// Shortest time in which a further trial after a hang is worth starting: the first one has shown
+/// that it is no slow start.
+const SHORTEST_TRIAL: Duration = Duration::from_secs(1);
 /// The same after a trial that returned, which the next one will do as quickly.
 const SHORTEST_QUICK_TRIAL: Duration = Duration::from_millis(500);
 
@@ -111,6 +112,12 @@ fn calls(trial: &Finished) -> impl Iterator<Item = (String, i64)> {
     })
 }
 
+/// Time for the first trial: half of what is left when others may follow.
+pub(super) fn first_trial(wanted: u32, left: Duration) -> Duration {
+    let share = if wanted > 1 { left / 2 } else { left };
+    share.min(ACTIVE_LIMIT)
+}
+
 /// Time for the next of `wanted` trials when `done` are done, the last of which went so; `None`
 /// when there is to be none. The time that is left is shared among those to come, unless the
 /// shares would be too short to tell a hang from a slow start.
@@ -134,8 +141,11 @@ mod tests {
     fn the_time_left_is_shared_among_the_trials_to_come() {
         let seconds = Duration::from_secs;
         assert_eq!(next_trial(Trial::Hung, 1, 3, seconds(9)), Some(Duration::from_millis(4500)));
-        assert_eq!(next_trial(Trial::Hung, 1, 3, seconds(4)), Some(seconds(4)));
-        assert_eq!(next_trial(Trial::Hung, 1, 3, seconds(2)), None);
+        assert_eq!(next_trial(Trial::Hung, 1, 5, seconds(3)), Some(seconds(3)));
+        assert_eq!(next_trial(Trial::Hung, 1, 3, Duration::from_millis(900)), None);
+        assert_eq!(first_trial(3, seconds(12)), seconds(6));
+        assert_eq!(first_trial(1, seconds(5)), seconds(5));
+        assert_eq!(first_trial(3, seconds(60)), ACTIVE_LIMIT);
         assert_eq!(next_trial(Trial::Failed, 1, 3, seconds(2)), Some(seconds(1)));
         assert_eq!(next_trial(Trial::Failed, 1, 2, seconds(60)), Some(ACTIVE_LIMIT));
         assert_eq!(next_trial(Trial::Failed, 3, 3, seconds(60)), None);

@@ -10,6 +10,7 @@ use crate::raw::{ItemName, RawItem};
 mod device;
 pub(crate) mod engine;
 mod files;
+mod peers;
 mod python;
 mod state;
 mod system;
@@ -103,6 +104,7 @@ fn one(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
         || device::apply(output, facts)
         || system::apply(output, facts)
         || python::apply(output, facts);
+    peers::apply(output, facts);
     state::after(output, command_line, facts);
     // Whatever the command was, its output may hold messages that everybody knows.
     if handled {

@@ -23,7 +23,8 @@ pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
     if text.contains("(UUID: GPU-") || text.contains("(UUID: MIG-") {
         smi::apply(&named("nvidia-smi -L"), facts);
     }
-    if text.contains("GPU0") && text.contains("CPU Affinity") {
+    let peers = text.contains("Chipset not supported") || text.contains("GPU not supported");
+    if text.contains("GPU0") && (text.contains("CPU Affinity") || peers) {
         smi::apply(&named("nvidia-smi topo -m"), facts);
     }
     if text.contains("Collecting environment information") || text.contains("Is debug build:") {

@@ -3,6 +3,7 @@
 
 use super::Line;
 use super::pattern::{group, matches, pattern};
+use crate::extract::places::Places;
 use crate::model::Facts;
 use crate::observed::{Observed, Seen};
 use crate::parse::acs;
@@ -13,7 +14,7 @@ pattern! {
     /// The report is about a virtual machine with a GPU inside.
     GUEST = r"(?i)\b(?:in|inside|within|to|into|of) (?:a |an |the |my |our |each |one )?(?:\w+ )?(?:VMs?|guests?|virtual machines?)\b|\b(?:KVM|QEMU|QEMU/KVM|Proxmox|ESXi|libvirt|VMware|Xen|Hyper-V|vSphere) (?:VMs?|guests?|virtual machines?)\b|\b(?:guest|VM)\s*:|\bGPU (?:passthrough|pass-through)\b"
 }
-pattern! { HYPERVISOR = r"(?i)\bhypervisor(?: vendor)?\s*[:=]\s*(?P<name>\w[\w/\-]*)" }
+pattern! { NO_GUEST = r"(?i)\bbare[- ]metal\b|\b(?:not|no|isn't|without|instead of|rather than|moved|from)\b.{0,12}\b(?:VMs?|guests?|virtual machines?|KVM|passthrough)\b" }
 
 /// Reads one line.
 pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
@@ -22,13 +23,12 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
         let kept = crate::parse::cmdline::words_that_matter(words);
         facts.host.cmdline.or_better(Observed::seen(kept, line.origin()));
     }
-    if !prose || facts.host.hypervisor.is_seen() {
-        return;
-    }
-    if let Some(name) = group(&HYPERVISOR, line.text, "name") {
-        facts.host.hypervisor = Observed::seen(name.to_lowercase(), line.origin());
-    } else if matches(&GUEST, line.text) && !super::peers::hypothetical(line.text) {
-        facts.host.hypervisor = Observed::seen("unknown".to_owned(), line.origin());
+    if prose
+        && !facts.p2p.guest_told.is_seen()
+        && matches(&GUEST, line.text)
+        && !matches(&NO_GUEST, line.text)
+    {
+        facts.p2p.guest_told = Observed::seen((), line.origin());
     }
 }
 
@@ -37,8 +37,9 @@ pub(super) fn ports(item: &RawItem, text: &str, facts: &mut Facts) {
     if !text.contains("ACSCtl") {
         return;
     }
+    let places = Places::new(item, text);
     for found in acs::parse(text) {
-        let origin = item.origin_of_line(found.line);
+        let origin = places.at(found.line);
         facts.p2p.ports.push(Seen::new(found.value, origin));
     }
 }

@@ -5,18 +5,26 @@ use crate::model::Facts;
 use crate::raw::RawItem;
 
 mod blocks;
+mod bus;
+mod cpu_build;
 mod cuda;
 mod engine;
 mod environment;
+mod fabric;
 mod framework;
 mod gsp;
 mod kernel;
 mod module_build;
 mod module_load;
 mod module_paths;
+mod nccl;
 mod nvml;
 mod pattern;
+mod peers;
+mod share;
 mod statement;
+
+pub(crate) use peers::switches as peer_switches;
 
 /// A line longer than this is cut: no message of any program is.
 const LINE_LIMIT: usize = 8192;
@@ -34,6 +42,8 @@ pub(crate) fn messages_only(item: &RawItem, text: &str, facts: &mut Facts) {
 }
 
 fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
+    bus::ports(item, text, facts);
+    peers::read(item, text, facts);
     for (number, line) in crate::parse::numbered(text) {
         let line = bounded(line);
         if line.trim().is_empty() {
@@ -44,6 +54,11 @@ fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
         nvml::read(&at, facts);
         framework::read(&at, facts);
         engine::read(&at, facts);
+        bus::read(&at, prose, facts);
+        cpu_build::read(&at, facts);
+        fabric::read(&at, prose, facts);
+        nccl::read(&at, facts);
+        share::read(&at, prose, facts);
         kernel::read(&at, facts);
         module_build::read(&at, facts);
         module_load::read(&at, facts);

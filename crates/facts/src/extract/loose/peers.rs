@@ -46,7 +46,7 @@ const PARAGRAPH_LIMIT: usize = 4096;
 const LIMIT: usize = 128;
 
 /// What a command line or a clause says was changed.
-pub(super) fn switches(text: &str) -> Vec<PeerSwitch> {
+pub(crate) fn switches(text: &str) -> Vec<PeerSwitch> {
     let table = [
         (&P2P_OFF, PeerSwitch::P2pOff),
         (&MULTICAST_OFF, PeerSwitch::MulticastOff),
@@ -69,18 +69,25 @@ pub(super) fn switches(text: &str) -> Vec<PeerSwitch> {
 /// Whether a sentence about what works under which condition is about peers and not about whether
 /// CUDA comes up.
 pub(super) fn about_peers(text: &str) -> bool {
-    matches(&SUBJECT, text) || !switches(text).is_empty()
+    let lower = text.to_lowercase();
+    let starts = ["cuda", "cuinit", "uvm", "nvidia-smi"].iter().any(|word| lower.contains(word));
+    let general = |switch: &PeerSwitch| {
+        matches!(switch, PeerSwitch::IommuOff | PeerSwitch::IommuPassthrough)
+    };
+    !switches(text).iter().all(general) || (matches(&SUBJECT, text) && !starts)
 }
 
 /// Reads the statements of a text.
 pub(super) fn read(item: &RawItem, text: &str, facts: &mut Facts) {
-    const MARKS: [&str; 11] =
-        ["nccl", "p2p", "reduce", "gpu", "tp", "iommu", "peer", "bridge", "acs", "vt-d", "amd-vi"];
-    let lower = text.to_ascii_lowercase();
-    if !MARKS.iter().any(|mark| lower.contains(mark)) {
-        return;
-    }
+    const MARKS: [&str; 12] = [
+        "nccl", "p2p", "reduce", "gpu", "tp", "iommu", "peer", "bridge", "acs", "vt-d", "amd-vi",
+        "distributed",
+    ];
     for (number, paragraph) in paragraphs(text) {
+        let lower = paragraph.to_ascii_lowercase();
+        if !MARKS.iter().any(|mark| lower.contains(mark)) {
+            continue;
+        }
         let mut subject = false;
         for (offset, clause) in clauses(&paragraph) {
             let at = u32::try_from(paragraph[..offset].matches('\n').count()).unwrap_or(0);

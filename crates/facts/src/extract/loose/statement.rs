@@ -45,6 +45,9 @@ fn experiment(line: &Line<'_>, facts: &mut Facts) {
     if !about.iter().any(|word| lower.contains(word)) || lower.contains("nvidia-smi works") {
         return;
     }
+    if super::peers::about_peers(line.text) {
+        return;
+    }
     let negated = matches(&NEGATED, line.text);
     let by_switch = lower.contains("uvm_disable_hmm=1") || lower.contains("uvm_disable_hmm=y");
     let result = match (negated, by_switch) {

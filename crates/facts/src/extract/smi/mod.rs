@@ -6,6 +6,7 @@
 
 mod forms;
 mod gpus;
+mod sharing;
 
 use super::places::Places;
 use crate::model::Facts;
@@ -32,6 +33,7 @@ pub fn apply(item: &RawItem, facts: &mut Facts) {
         }
         RawState::Denied(errno) => return output.denied(*errno),
     }
+    sharing::apply(item, &text, output.facts);
     output.messages(&text);
     output.table(&text);
     output.list(&text);

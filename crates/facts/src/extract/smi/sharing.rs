@@ -1,5 +1,6 @@
 //! Processes and MIG devices in nvidia-smi's output.
 
+use crate::extract::places::Places;
 use crate::model::Facts;
 use crate::model::share::{GpuProcess, MigDevice};
 use crate::observed::{Observed, Seen};
@@ -11,6 +12,7 @@ const LIMIT: usize = 4096;
 
 /// Enters them.
 pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
+    let places = Places::new(item, text);
     let table = smi_table::parse(text).value;
     for At { line, value } in table.processes {
         if facts.share.processes.len() >= LIMIT {
@@ -20,7 +22,7 @@ pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
             GpuProcess { gpu: Some(value.gpu), pid: value.pid, kind: value.kind, name: value.name };
         let known = facts.share.processes.iter().any(|seen| seen.value == process);
         if !known {
-            facts.share.processes.push(Seen::new(process, item.origin_of_line(line)));
+            facts.share.processes.push(Seen::new(process, places.at(line)));
         }
     }
     if table.no_processes && facts.share.no_processes.is_none() {
@@ -30,25 +32,25 @@ pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
     let rows = table.mig_devices.into_iter().map(|At { line, value }| {
         (line, MigDevice { gpu: Some(value.gpu), ..MigDevice::default() })
     });
-    mig(item, rows.collect(), facts);
+    mig(&places, rows.collect(), facts);
     let listed = smi_list::parse(text).value.mig_devices.into_iter().map(|At { line, value }| {
         let device =
             MigDevice { gpu: value.gpu, profile: Some(value.profile), uuid: Some(value.uuid) };
         (line, device)
     });
-    mig(item, listed.collect(), facts);
+    mig(&places, listed.collect(), facts);
     no_mig(item, text, facts);
 }
 
 /// A list with UUIDs says more than the table of instances, and replaces it.
-fn mig(item: &RawItem, devices: Vec<(u32, MigDevice)>, facts: &mut Facts) {
+fn mig(places: &Places<'_>, devices: Vec<(u32, MigDevice)>, facts: &mut Facts) {
     let Some(line) = devices.first().map(|(line, _)| *line) else { return };
     let named = devices.iter().all(|(_, device)| device.uuid.is_some());
     if facts.share.mig_devices.is_seen() && !named {
         return;
     }
     let devices = devices.into_iter().map(|(_, device)| device).collect();
-    facts.share.mig_devices = Observed::seen(devices, item.origin_of_line(line));
+    facts.share.mig_devices = Observed::seen(devices, places.at(line));
 }
 
 /// `|  No MIG devices found |`, which the table has when the mode is on and nothing was made.

@@ -56,6 +56,9 @@ fn weigh(facts: &Facts) -> Weighing {
     for sought in [&cuda, &nvml] {
         weigh_library(facts, sought, &mut weighing);
     }
+    if let Some(origin) = not_found_by_nvml(facts) {
+        weighing.supports(Strong, "NVML answers 12: its library was not found", &origin);
+    }
     if weighing.support.is_empty() {
         loaded(facts, &mut weighing);
         return weighing;
@@ -73,6 +76,9 @@ struct Sought<'a> {
     error: &'a Observed<String>,
     /// The word in NVIDIA_DRIVER_CAPABILITIES that brings it into a container.
     capability: &'static str,
+    /// Whether its absence from where the loader looks is to be taken at its word: not when it was
+    /// seen to answer, from wherever it came.
+    missed: bool,
 }
 
 impl<'a> Sought<'a> {
@@ -82,6 +88,7 @@ impl<'a> Sought<'a> {
             file: &facts.library.cuda,
             error: &facts.library.cuda_load_error,
             capability: "compute",
+            missed: cuda_answered(facts).is_none(),
         }
     }
 
@@ -91,11 +98,12 @@ impl<'a> Sought<'a> {
             file: &facts.library.nvml,
             error: &facts.library.nvml_load_error,
             capability: "utility",
+            missed: not_found_by_nvml(facts).is_some(),
         }
     }
 
     fn lacks(&self) -> bool {
-        self.error.is_seen() || self.file.absent().is_some()
+        self.error.is_seen() || (self.missed && self.file.absent().is_some())
     }
 }
 
@@ -108,7 +116,7 @@ fn weigh_library(facts: &Facts, sought: &Sought, weighing: &mut Weighing) {
         } else {
             weighing.supports(Strong, statement, &seen.origin);
         }
-    } else if let Observed::Absent(origin) = sought.file {
+    } else if let (Observed::Absent(origin), true) = (sought.file, sought.missed) {
         let statement = format!("the loader finds no {soname}");
         weighing.supports(Strong, statement, origin);
     }
@@ -173,9 +181,6 @@ fn neighbours(facts: &Facts, weighing: &mut Weighing) {
     } else {
         weighing.needs(Need::ModuleVersion);
     }
-    if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_LIBRARY_NOT_FOUND) {
-        weighing.supports(Moderate, "NVML answers 12: its library was not found", &origin);
-    }
     if sandbox::container(facts).is_some() {
         match facts.node.at("/dev/nvidiactl") {
             Observed::Seen(_) => {}
@@ -203,6 +208,10 @@ fn loaded(facts: &Facts, weighing: &mut Weighing) {
     } else {
         weighing.needs(Need::LibcudaMapped);
     }
+}
+
+fn not_found_by_nvml(facts: &Facts) -> Option<Origin> {
+    readings::nvml_failed_with(facts, code::NVML_LIBRARY_NOT_FOUND)
 }
 
 fn cuda_answered(facts: &Facts) -> Option<Origin> {

@@ -62,25 +62,26 @@ const NVML_CODES: [i64; 1] = [code::NVML_DRIVER_NOT_LOADED];
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
     let missing = missing_nodes(facts);
-    if missing.is_empty() {
-        let there = all_needed(facts, |path| super::seen_there(facts, path));
-        if let Some((names, origin)) = there {
-            let verb = if names.len() == 1 { "is" } else { "are" };
-            weighing.rules_out(format!("{} {verb} there", names.join(", ")), &origin);
-        } else {
-            weighing.needs(Need::NodeListing);
-        }
+    if let Some(origin) = no_driver(facts).filter(|_| !missing.is_empty()) {
+        weighing.rules_out("no nvidia driver is loaded that a node could lead to", origin);
         return weighing;
     }
-    if let Some(origin) = no_driver(facts) {
-        weighing.rules_out("no nvidia driver is loaded that a node could lead to", origin);
+    if let Some(works) = harmless(facts, Role::Gpu(0)) {
+        weighing.rules_out("CUDA starts and counts every GPU", works);
         return weighing;
     }
     for kind in [is_control, is_uvm, is_gpu] {
         let alike: Vec<&Missing> = missing.iter().filter(|node| kind(node.role)).collect();
         weigh_alike(facts, &alike, &mut weighing);
     }
-    bare_container(facts, &missing, &mut weighing);
+    if !weighing.support.is_empty() {
+        bare_container(facts, &missing, &mut weighing);
+    } else if let Some((names, origin)) = all_needed(facts, |path| super::seen_there(facts, path)) {
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        weighing.rules_out(format!("{} {verb} there", names.join(", ")), &origin);
+    } else if missing.is_empty() {
+        weighing.needs(Need::NodeListing);
+    }
     weighing
 }
 
@@ -105,7 +106,7 @@ fn is_gpu(role: Role) -> bool {
 
 /// The needed nodes that were looked for and are not there.
 fn missing_nodes(facts: &Facts) -> Vec<Missing> {
-    let given_some = facts.node.gpu_nodes().any(|(_, node)| node.is_seen());
+    let given_some = some_gpu_node(facts);
     let minors_known = facts.module.gpus.iter().any(|gpu| gpu.value.minor.is_some())
         || facts.nvml.gpus.iter().any(|gpu| gpu.value.minor.is_some());
     let mut found = Vec::new();
@@ -137,29 +138,28 @@ fn weigh_alike(facts: &Facts, alike: &[&Missing], weighing: &mut Weighing) {
     let Some(Missing { path, role, origin }) = alike.first().copied() else {
         return;
     };
-    if *role == Role::Uvm
-        && let Some(absent) = readings::uvm_missing(facts)
+    // Without nvidia_uvm its node has nothing to lead to; and one GPU's node among others costs
+    // that GPU and nothing else.
+    let registered = readings::expected_numbers(facts, path).is_some();
+    let idle_node = *role == Role::Uvm && !registered && readings::uvm_missing(facts).is_some();
+    if idle_node
+        || harmless(facts, *role).is_some()
+        || (is_gpu(*role) && some_gpu_node(facts) && super::shortfall(facts).is_none())
     {
-        let statement = "nvidia_uvm is not loaded, so its node has nothing to lead to";
-        weighing.objects(Strong, statement, &absent);
         return;
     }
     let names: Vec<&str> = alike.iter().map(|node| short(&node.path)).collect();
     let names =
         format!("{} {} not there", names.join(", "), if names.len() == 1 { "is" } else { "are" });
-    if let Some(works) = harmless(facts, *role) {
-        weighing.rules_out(format!("{names}, and CUDA starts all the same"), works);
-        return;
-    }
     if is_gpu(*role) && chosen_gpus(facts, &names, origin, weighing) {
         return;
     }
     let failure = matching_failure(facts, *role, &NVML_CODES);
     match (registration(facts, path), &failure) {
-        (Some(registered), Some(_)) => {
+        (Some(registered), Some(_)) if !may_be_bare(facts) => {
             weighing.confirms(format!("{names}, though {registered}"), origin)
         }
-        (Some(registered), None) => {
+        (Some(registered), _) => {
             weighing.supports(Strong, format!("{names}, though {registered}"), origin)
         }
         (None, _) => weighing.supports(Strong, names, origin).needs(Need::CharMajors),
@@ -175,8 +175,7 @@ fn weigh_alike(facts: &Facts, alike: &[&Missing], weighing: &mut Weighing) {
 /// A container may have been given some GPUs and not others on purpose, so that the others' nodes
 /// say little there.
 fn chosen_gpus(facts: &Facts, names: &str, origin: &Origin, weighing: &mut Weighing) -> bool {
-    let has_some = facts.node.gpu_nodes().any(|(_, node)| node.is_seen());
-    if sandbox::container(facts).is_none() || !has_some {
+    if sandbox::container(facts).is_none() || !some_gpu_node(facts) {
         return false;
     }
     weighing.supports(Moderate, names, origin);
@@ -215,9 +214,21 @@ fn first_use(facts: &Facts, weighing: &mut Weighing) {
     weighing.supports(Weak, statement, &seen.origin);
 }
 
+fn some_gpu_node(facts: &Facts) -> bool {
+    facts.node.gpu_nodes().any(|(_, node)| node.is_seen())
+}
+
+/// True in a container of which it is not known that it was given the driver's libraries: what
+/// lacks may be more than nodes.
+fn may_be_bare(facts: &Facts) -> bool {
+    let given = facts.library.cuda.is_seen() || !facts.cuda.trials.is_empty();
+    sandbox::container(facts).is_some() && !given
+}
+
 /// Nothing of the driver in a container: then it was given no GPUs, and the nodes are the least.
 fn bare_container(facts: &Facts, missing: &[Missing], weighing: &mut Weighing) {
-    let nothing_there = nodes_in_question(facts).len() == missing.len();
+    let nothing_there =
+        nodes_in_question(facts).len() == missing.len() && facts.cuda.trials.is_empty();
     if let (Some(_), Observed::Absent(origin), true) =
         (sandbox::container(facts), &facts.library.cuda, nothing_there)
     {

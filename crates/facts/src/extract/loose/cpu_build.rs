@@ -1,0 +1,32 @@
+//! Frameworks that say that they were built without CUDA.
+
+use super::Line;
+use super::pattern::{matches, pattern};
+use crate::model::Facts;
+use crate::model::framework::FrameworkMessage;
+
+pattern! {
+    /// The words of PyTorch stand in another reader; these are of the others: jaxlib, CTranslate2,
+    /// XGBoost, LightGBM, OpenCV, DGL, bitsandbytes, llama.cpp, ONNX Runtime, Numba's kind.
+    SAYS = r"(?i)\bCUDA-enabled jaxlib is not installed|\bwas not compiled with CUDA support|\b(?:is |was )?not (?:compiled|built) with (?:CUDA|GPU)(?: support)?\b|\b(?:compiled|built) without (?:CUDA|GPU)(?: support)?\b|\bnot compiled with GPU offload support|\bcompiled without support for GPU offload|\bDevice API cuda is not enabled|\bCUDA Tree Learner was not enabled in this build|\bGPU Tree Learner was not enabled in this build|\b'?CUDAExecutionProvider'? is not in available provider names|\bno CUDA support in this (?:build|binary)"
+}
+pattern! {
+    /// A package whose name or build string tells: `pytorch 1.10.0 py3.8_cpu_0`, `tensorflow-cpu`.
+    PACKAGE = r"\bpy(?:torch|torch-mutex)?\b.{0,20}\s\d[\w.]*\s+\S*py\d\S*_cpu_\S*|\bpytorch-mutex\s+\S+\s+cpu\b|\bcpuonly\s+\d|\btensorflow[-_]cpu\s+\d"
+}
+
+pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    let lower = line.text.contains("torch not compiled") || line.text.contains("Torch not compiled");
+    if lower || !(matches(&SAYS, line.text) || matches(&PACKAGE, line.text)) {
+        return;
+    }
+    let known = facts
+        .framework
+        .messages
+        .iter()
+        .any(|(message, _)| *message == FrameworkMessage::NotCompiledWithCuda);
+    if !known {
+        facts.mentions_gpu = true;
+        facts.framework.messages.push((FrameworkMessage::NotCompiledWithCuda, line.origin()));
+    }
+}

@@ -1,0 +1,279 @@
+//! Faults that container engines, hooks and orchestrators report, wherever the message stands:
+//! a shell, a journal, an event of Kubernetes, a report that wraps its lines.
+
+use super::pattern::{Lazy, captures, pattern};
+use super::{Line, bounded};
+use crate::model::Facts;
+use crate::model::engine::{EngineFault, ProgramStep};
+use crate::observed::{Errno, Observed, Seen, clean_excerpt};
+use crate::raw::RawItem;
+use crate::version::DriverVersion;
+
+/// Words of which each message holds one; a line without any is passed over at little cost.
+const MARKS: [&str; 28] = [
+    "nvidia-container-",
+    "bpf",
+    "BPF",
+    "devices.allow",
+    "CDI",
+    "cdi",
+    "nvidia.com/gpu",
+    "could not select device driver",
+    "nvproxy",
+    "client sync file",
+    "list-supported-drivers",
+    "fulfil mount",
+    "stat'ing file",
+    "to rootfs",
+    "driver is in use",
+    "loaded with refcount",
+    "nvidia driver components",
+    "pre-installed on the node",
+    "driver rpc error",
+    "load library failed",
+    "untime name",
+    "untime specified",
+    "unknown runtime",
+    "no runtime for",
+    "NVIDIA Container Toolkit?",
+    "default runtime to",
+    "could not load NVML library",
+    "mknod",
+];
+
+pattern! {
+    PROGRAM = r"(?i)(?:bpf_prog_query\(BPF_CGROUP_DEVICE\) failed|(?P<load>load program|bpf_prog_load)|(?P<attach>(?:BPF_PROG_ATTACH|can'?t attach program)[^:]{0,60}(?:: can'?t attach program)?)): (?P<why>operation not permitted|permission denied|invalid argument|function not implemented)"
+}
+pattern! { LIST = r"(?i)devices\.allow: (?P<why>operation not permitted|permission denied)" }
+pattern! { UNRESOLVABLE = r#"(?i)unresolvable CDI devices?:? \[?"?(?P<device>[^\s:,"\]]+)"# }
+pattern! {
+    UNKNOWN = r#"(?i)(?:could not select device driver "?(?P<cdi>cdi)\b|stat (?P<a>[\w.\-]+/[\w.\-]+=[\w\-]+): no such file|custom device "?(?P<b>[\w.\-]+/[\w.\-]+=[\w\-]+)"?: no such file|(?P<c>[\w.\-]+/[\w.\-]+=[\w\-]+)"? (?:is not an absolute path|is not a device))"#
+}
+pattern! {
+    PATH = r#"(?i)(?:fulfil mount request: (?:open|stat)|error stat'ing file|error mounting|failed to stat CDI host device|cannot (?:stat|open)) [`'"]?(?P<path>/[^\s`'":]+)[`'"]?[^\n]{0,400}?no such file or directory"#
+}
+pattern! { LIBRARY = r"(?i)load library failed: (?P<library>lib[\w\-]+\.so[.\d]*)" }
+pattern! {
+    RUNTIME = r#"(?i)(?P<said>could not select device driver "(?:nvidia)?"|(?:unknown or invalid runtime name|unknown runtime specified):? "?nvidia|unknown runtime "?nvidia|no runtime for "?nvidia"? is configured|nvidia-container-(?:runtime(?:-hook)?|cli)"?: (?:executable file not found|no such file)|exec: "nvidia-container-runtime(?:-hook)?": [^\n]{0,40}not found)"#
+}
+pattern! {
+    PLUGIN = r"(?i)If this is a GPU node, did you (?:set the docker default runtime|configure the NVIDIA Container Toolkit)|could not load NVML library"
+}
+pattern! { TIMED_OUT = r"(?i)driver (?:rpc )?error: timed out|nvidia-container-cli: [^\n]{0,60}timed out" }
+pattern! { GVISOR = r"(?i)unsupported Nvidia driver version:? v?(?P<version>\d{3}\.[\d.]*\d)" }
+pattern! { GVISOR_END = r"(?i)cannot read client sync file: waiting for sandbox to start: EOF" }
+pattern! {
+    GVISOR_CALL = r"(?i)nvproxy: (?P<said>(?:unknown|unsupported|unimplemented|invalid) (?:\w+ )?(?:ioctl|control command|allocation class|class|uvm ioctl|escape)[^\n]{0,60})"
+}
+pattern! {
+    IN_USE = r"(?i)(?P<said>could not unload NVIDIA driver kernel modules, driver is in use|nvidia driver module is already loaded with refcount \d+|failed to uninstall nvidia driver components)"
+}
+pattern! { KEPT = r"(?i)NVIDIA GPU driver is already pre-installed on the node" }
+pattern! {
+    MKNOD = r"(?i)mknod:? [`'‘(]?(?P<path>/\S*?nvidia[\w\-/]*)[^\n]{0,60}?(?:operation not permitted|permission denied)"
+}
+
+/// Most faults that are kept: a pod that restarts for ever says the same for ever.
+const LIMIT: usize = 64;
+
+/// How many lines a message may go on over, when a terminal or a mail wrapped it.
+const WRAPPED_LINES: usize = 3;
+
+/// Reads every message in a text.
+pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
+    let mut lines = crate::parse::numbered(text).peekable();
+    let mut rest = text.lines();
+    while let Some((number, line)) = lines.next() {
+        rest.next();
+        let line = bounded(line);
+        if facts.sandbox.engine.faults.len() >= LIMIT {
+            return;
+        }
+        if !MARKS.iter().any(|mark| line.contains(mark)) {
+            continue;
+        }
+        let window = window(line, rest.clone());
+        let at = Line { item, number, text: line };
+        for fault in faults(&window, line.len()) {
+            enter(fault, &at, facts);
+        }
+        notices(&at, facts);
+    }
+}
+
+/// The line and what may be its continuation.
+fn window<'a>(line: &str, following: impl Iterator<Item = &'a str>) -> String {
+    let mut out = line.to_owned();
+    for next in following.take(WRAPPED_LINES).map(bounded).take_while(|next| !next.trim().is_empty()) {
+        out.push(' ');
+        out.push_str(next.trim());
+    }
+    out
+}
+
+/// The faults whose message begins in the first line of the window.
+fn faults(window: &str, first_line: usize) -> Vec<EngineFault> {
+    let mut found = Vec::new();
+    let here = |pattern: &Lazy| {
+        let matched = captures(pattern, window)?;
+        matched.get(0).filter(|whole| whole.start() < first_line)?;
+        Some(matched)
+    };
+    let group = |pattern: &Lazy, name: &str| Some(here(pattern)?.name(name)?.as_str().to_owned());
+    if let Some(matched) = here(&PROGRAM) {
+        let step = match (matched.name("load"), matched.name("attach")) {
+            (Some(_), _) => ProgramStep::Load,
+            (None, Some(_)) => ProgramStep::Attach,
+            (None, None) => ProgramStep::Query,
+        };
+        let why = matched.name("why").map_or("", |why| why.as_str());
+        found.push(EngineFault::DeviceProgram(step, errno_of(why)));
+    }
+    if let Some(why) = group(&LIST, "why") {
+        found.push(EngineFault::DeviceList(errno_of(&why)));
+    }
+    if let Some(device) = group(&UNRESOLVABLE, "device") {
+        found.push(EngineFault::CdiUnresolvable(device));
+    }
+    if let Some(matched) = here(&UNKNOWN) {
+        let device = ["a", "b", "c", "cdi"].iter().find_map(|name| matched.name(name));
+        found.extend(device.map(|device| EngineFault::CdiUnknown(device.as_str().to_owned())));
+    }
+    if let Some(path) = group(&PATH, "path") {
+        found.push(EngineFault::PathMissing(path));
+    }
+    if let Some(library) = group(&LIBRARY, "library") {
+        found.push(EngineFault::HookLacksLibrary(library));
+    }
+    if let Some(said) = group(&RUNTIME, "said") {
+        found.push(EngineFault::NoGpuRuntime(said));
+    }
+    if here(&PLUGIN).is_some() {
+        found.push(EngineFault::PluginLacksDriver);
+    }
+    if here(&TIMED_OUT).is_some() {
+        found.push(EngineFault::HookTimedOut);
+    }
+    if let Some(version) = group(&GVISOR, "version") {
+        found.push(EngineFault::GvisorVersion(DriverVersion::parse(&version)));
+    }
+    if here(&GVISOR_END).is_some() {
+        found.push(EngineFault::GvisorVersion(None));
+    }
+    if let Some(said) = group(&GVISOR_CALL, "said") {
+        found.push(EngineFault::GvisorCall(clean_excerpt(&said)));
+    }
+    if let Some(said) = group(&IN_USE, "said") {
+        found.push(EngineFault::DriverInUse(said));
+    }
+    if let Some(path) = group(&MKNOD, "path") {
+        found.push(EngineFault::MknodRefused(path));
+    }
+    found
+}
+
+fn errno_of(words: &str) -> Errno {
+    match words.to_ascii_lowercase().as_str() {
+        "operation not permitted" => Errno::EPERM,
+        "permission denied" => Errno::EACCES,
+        "function not implemented" => Errno::ENOSYS,
+        _ => Errno::EINVAL,
+    }
+}
+
+fn enter(fault: EngineFault, line: &Line<'_>, facts: &mut Facts) {
+    let sandbox = &mut facts.sandbox;
+    facts.mentions_gpu = true;
+    let text = clean_excerpt(line.text);
+    // A line that the reader of hook messages has had already is one message, not two.
+    if !sandbox.engine_messages.iter().any(|known| known.value.1 == text) {
+        sandbox.engine_messages.push(Seen::new((kind(&fault), text), line.origin()));
+    }
+    sandbox.engine.faults.push(Seen::new(fault, line.origin()));
+}
+
+/// The short id under which the message is shown among those of engines.
+fn kind(fault: &EngineFault) -> &'static str {
+    match fault {
+        EngineFault::CdiUnresolvable(_)
+        | EngineFault::CdiUnknown(_)
+        | EngineFault::PathMissing(_) => "cdi",
+        EngineFault::NoGpuRuntime(_) | EngineFault::PluginLacksDriver => "driver",
+        EngineFault::GvisorVersion(_) | EngineFault::GvisorCall(_) => "gvisor",
+        EngineFault::HookTimedOut => "rpc",
+        EngineFault::DriverInUse(_) => "operator",
+        EngineFault::DeviceProgram(..)
+        | EngineFault::DeviceList(_)
+        | EngineFault::HookLacksLibrary(_)
+        | EngineFault::MknodRefused(_) => "cli",
+    }
+}
+
+/// Lines that are no fault and belong to the same programs.
+fn notices(line: &Line<'_>, facts: &mut Facts) {
+    if captures(&KEPT, line.text).is_some() {
+        facts.mentions_gpu = true;
+        facts.sandbox.engine.host_driver_kept = Observed::seen((), line.origin());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> EngineFault {
+        let found = faults(text, text.len());
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        found.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn every_expression_compiles() {
+        let all = [
+            &PROGRAM, &LIST, &UNRESOLVABLE, &UNKNOWN, &PATH, &LIBRARY, &RUNTIME, &PLUGIN,
+            &TIMED_OUT, &GVISOR, &GVISOR_END, &GVISOR_CALL, &IN_USE, &KEPT, &MKNOD,
+        ];
+        assert!(all.iter().all(|pattern| pattern.is_some()));
+    }
+
+    #[test]
+    fn device_programs_and_lists() {
+        let query = "nvidia-container-cli: mount error: failed to add device rules: unable to find any existing device filters attached to the cgroup: bpf_prog_query(BPF_CGROUP_DEVICE) failed: operation not permitted: unknown.";
+        assert_eq!(one(query), EngineFault::DeviceProgram(ProgramStep::Query, Errno::EPERM));
+        let attach = "unable to replace original device filters program with new one: failed to call BPF_PROG_ATTACH (BPF_CGROUP_DEVICE, BPF_F_ALLOW_MULTI): can't attach program: invalid argument: unknown";
+        assert_eq!(one(attach), EngineFault::DeviceProgram(ProgramStep::Attach, Errno::EINVAL));
+        let load = "failed to create new device filters program: load program: operation not permitted";
+        assert_eq!(one(load), EngineFault::DeviceProgram(ProgramStep::Load, Errno::EPERM));
+        let list = "failed to add device rules: write /sys/fs/cgroup/devices/docker/ab/devices.allow: operation not permitted: unknown.";
+        assert_eq!(one(list), EngineFault::DeviceList(Errno::EPERM));
+    }
+
+    #[test]
+    fn names_and_paths_of_cdi() {
+        assert_eq!(
+            one("Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all"),
+            EngineFault::CdiUnresolvable("nvidia.com/gpu=all".into())
+        );
+        assert_eq!(
+            one("Error: stat nvidia.com/gpu=0: no such file or directory"),
+            EngineFault::CdiUnknown("nvidia.com/gpu=0".into())
+        );
+        assert_eq!(
+            one("crun: error stat'ing file `/usr/lib64/libEGL_nvidia.so.550.54.14`: No such file or directory: OCI runtime attempted to invoke a command that was not found"),
+            EngineFault::PathMissing("/usr/lib64/libEGL_nvidia.so.550.54.14".into())
+        );
+        assert_eq!(
+            one("error mounting \"/usr/lib/libcuda.so.535.104.05\" to rootfs at \"/usr/lib/libcuda.so.535.104.05\": stat /usr/lib/libcuda.so.535.104.05: no such file or directory"),
+            EngineFault::PathMissing("/usr/lib/libcuda.so.535.104.05".into())
+        );
+    }
+
+    #[test]
+    fn a_wrapped_message_is_one() {
+        let mut facts = Facts::default();
+        let text = "nvidia-container-cli: mount error: failed to add device rules: unable to find any\nexisting device filters attached to the cgroup: bpf_prog_query(BPF_CGROUP_DEVICE)\nfailed: operation not permitted: unknown.\n";
+        let item = RawItem::new(crate::raw::ItemName::Text("x".into()), text.as_bytes());
+        apply(&item, text, &mut facts);
+        assert_eq!(facts.sandbox.engine.faults.len(), 1);
+    }
+}

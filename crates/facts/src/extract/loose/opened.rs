@@ -1,0 +1,116 @@
+//! What opening a device node (or the name of a thread in /proc) gave, as traces, shells,
+//! programs and people tell it.
+
+use super::Line;
+use super::pattern::{captures, pattern};
+use crate::model::Facts;
+use crate::model::node::NodeOpen;
+use crate::observed::Errno;
+
+pattern! {
+    /// `openat(AT_FDCWD, "/dev/nvidiactl", O_RDWR|O_CLOEXEC) = -1 EPERM (Operation not permitted)`.
+    TRACED = r#"\bopen(?:at)?\((?:AT_FDCWD, ?)?"(?P<path>/dev/nvidia[\w\-]*|/proc/[\w/]*/comm)", ?(?P<flags>[A-Z_|0]+)[^)]*\)\s*=\s*(?P<result>-?\d+)(?: (?P<errno>E[A-Z]+))?"#
+}
+pattern! {
+    /// `PermissionError: [Errno 1] Operation not permitted: '/dev/nvidiactl'`.
+    PYTHON = r#"\[Errno (?P<number>\d{1,3})\] [^:]{1,60}: '(?P<path>/dev/nvidia[\w\-]*)'"#
+}
+pattern! {
+    /// `cat: /dev/nvidiactl: Operation not permitted`; `ls` and `chmod` speak of other calls.
+    SHELL = r#"\b(?:cat|dd|head|hexdump|xxd|od|bash|sh|dash|zsh|ash)(?:: line \d+)?: (?:can(?:not|'t) open |failed to open )?['‘`]?(?P<path>/dev/nvidia[\w\-]*)['’`]?(?: for (?:reading|writing))?: (?P<why>Operation not permitted|Permission denied|No such device or address|Invalid argument)"#
+}
+pattern! {
+    /// `open("/dev/nvidiactl") gives EPERM`.
+    TOLD = r#"(?i)\bopen(?:ing|s|ed|at)?\b(?:\(\))?[^.\n]{0,30}(?P<path>/dev/nvidia[\w\-]*)[^.\n=]{0,40}[=\s:]\s*(?:-1 )?(?P<errno>EPERM|EACCES|ENXIO|EIO|ENODEV)\b"#
+}
+
+pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    if !(line.has("/dev/nvidia") || line.has("/comm\"")) {
+        return;
+    }
+    if let Some((path, open)) = traced(line.text).or_else(|| told(line.text)) {
+        enter(path, open, line, facts);
+    }
+}
+
+fn enter(path: String, open: NodeOpen, line: &Line<'_>, facts: &mut Facts) {
+    if path.starts_with("/proc/") {
+        let errno = match open {
+            NodeOpen::Failed(errno) => Some(errno),
+            _ => None,
+        };
+        facts.sandbox.micro.insert("comm".to_owned(), (errno, line.origin()));
+        return;
+    }
+    facts.mentions_gpu = true;
+    facts.node.opens.insert(path, (open, line.origin()));
+}
+
+fn traced(text: &str) -> Option<(String, NodeOpen)> {
+    let found = captures(&TRACED, text)?;
+    let path = found["path"].to_owned();
+    let writes = found["flags"].contains("O_RDWR") || found["flags"].contains("O_WRONLY");
+    // The driver opens its nodes for both; an open for reading alone is another program's.
+    if !writes {
+        return None;
+    }
+    let failed = found["result"].starts_with('-');
+    match found.name("errno").and_then(|errno| Errno::from_name(errno.as_str())) {
+        Some(errno) if failed => Some((path, NodeOpen::Failed(errno))),
+        _ if failed => None,
+        _ => Some((path, NodeOpen::Opened)),
+    }
+}
+
+fn told(text: &str) -> Option<(String, NodeOpen)> {
+    if let Some(found) = captures(&PYTHON, text) {
+        let number = found["number"].parse().ok()?;
+        return Some((found["path"].to_owned(), NodeOpen::Failed(Errno(number))));
+    }
+    if let Some(found) = captures(&SHELL, text) {
+        let open = match &found["why"] {
+            "Operation not permitted" => NodeOpen::Failed(Errno::EPERM),
+            "Permission denied" => NodeOpen::Failed(Errno::EACCES),
+            "No such device or address" => NodeOpen::Failed(Errno::ENXIO),
+            // read is what the driver refuses: the open before it went well.
+            _ => NodeOpen::Opened,
+        };
+        return Some((found["path"].to_owned(), open));
+    }
+    let found = captures(&TOLD, text)?;
+    let errno = Errno::from_name(&found["errno"])?;
+    Some((found["path"].to_owned(), NodeOpen::Failed(errno)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_expression_compiles() {
+        assert!([&TRACED, &PYTHON, &SHELL, &TOLD].iter().all(|pattern| pattern.is_some()));
+    }
+
+    #[test]
+    fn opens_as_they_are_told() {
+        let refused = |errno| Some(("/dev/nvidiactl".to_owned(), NodeOpen::Failed(errno)));
+        for (text, errno) in [
+            ("[pid 7] openat(AT_FDCWD, \"/dev/nvidiactl\", O_RDWR|O_CLOEXEC) = -1 EPERM (Operation not permitted)", Errno::EPERM),
+            ("PermissionError: [Errno 13] Permission denied: '/dev/nvidiactl'", Errno::EACCES),
+            ("cat: /dev/nvidiactl: Operation not permitted", Errno::EPERM),
+            ("dd: failed to open '/dev/nvidiactl': Operation not permitted", Errno::EPERM),
+            ("opening /dev/nvidiactl gives EPERM although the mode is 0666", Errno::EPERM),
+            ("open(\"/dev/nvidiactl\", O_RDWR) returns EACCES", Errno::EACCES),
+        ] {
+            let found = traced(text).or_else(|| told(text));
+            assert_eq!(found, refused(errno), "{text}");
+        }
+        for text in [
+            "ls: cannot access '/dev/nvidiactl': Permission denied",
+            "chmod: changing permissions of '/dev/nvidiactl': Operation not permitted",
+            "openat(AT_FDCWD, \"/dev/nvidiactl\", O_RDONLY) = -1 EACCES (Permission denied)",
+        ] {
+            assert_eq!(traced(text).or_else(|| told(text)), None, "{text}");
+        }
+    }
+}

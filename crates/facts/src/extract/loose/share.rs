@@ -1,0 +1,117 @@
+//! Sharing of GPUs in texts: the MPS daemon's log and what is said of it, compute modes, MIG.
+
+use super::Line;
+use super::pattern::{captures, group, matches, pattern};
+use crate::model::Facts;
+use crate::model::share::MpsStatement;
+use crate::observed::{Observed, Seen, clean_excerpt};
+
+pattern! {
+    /// `[2024-04-25 02:10:31.040 Control    74] Accepting connection...`
+    DAEMON_LOG = r"^\s*\[\d{4}-\d\d-\d\d [\d:.]+ (?:Control|Server|Other)\s+\d+\] (?P<text>.*)$"
+}
+pattern! { BINARY = r"(?i)MPS Control binary version: (?P<cuda>\d{4,6})" }
+pattern! { LOG_FAILURE = r"(?i)\b(?:exited with status [1-9]\d*|fail(?:ed|ure)|error|incompatib\w+|mismatch|not supported|denied|rejected|version)\b" }
+pattern! { PROCESS = r"(?:^|\s|/)nvidia-cuda-mps-(?:control|server)\b" }
+pattern! {
+    RUNS = r"(?i)\bMPS\b[^.\n]{0,30}\b(?:control )?(?:daemon|server)\b[^.\n]{0,40}\b(?:running|runs|ran|started|is up|active|on the host)\b|\b(?:start\w*|run(?:s|ning)?)\b[^.\n]{0,30}\bMPS\b|\bMPS (?:is )?(?:running|active|enabled|on)\b|\bnvidia-cuda-mps-control\b[^\n]{0,6} -d\b"
+}
+pattern! { STOPPED = r"(?i)\b(?:no|without|not running|isn't running|stopped?|never used?|don't use|quit)\b[^.\n]{0,20}\bMPS\b|\bMPS\b[^.\n]{0,20}\b(?:not running|isn't running|off|stopped|disabled)\b|\becho quit\b" }
+pattern! { PIPE_ABSENT = r"(?i)(?:cannot access|cannot open|no such file or directory)\b?.{0,20}(?P<path>/\S*(?:nvidia-mps|/mps)\S*?)['’:]|(?P<other>/\S*nvidia-mps[\w/.\-]*)\b[^\n]{0,30}(?:No such file|does not exist|doesn't exist|is missing|not there|not mounted)|\bno\b[^.\n]{0,24}\b(?:CUDA_MPS_PIPE_DIRECTORY|/tmp/nvidia-mps)\b" }
+pattern! { PIPE_SEEN = r"^\s*(?:[cpsd-][rwx-]{9}\S*\s.*\s)?(?P<path>/\S*nvidia-mps(?:/\S*)?)\s*$" }
+pattern! { ONLY_WITH = r"(?i)\b(?:only (?:when|while|if|with)|as soon as|when(?:ever)?|while)\b[^.\n]{0,40}\bMPS\b|\b(?:works?|fine|succeeds|initiali[sz]es|returns)\b[^.\n]{0,40}\b(?:without|when .{0,20}(?:not|isn't)|after (?:stopping|quitting|killing)|once .{0,20}(?:stopped|gone|unset))\b[^.\n]{0,30}\bMPS\b|\bwithout MPS\b[^.\n]{0,40}\b(?:works?|fine|initiali[sz]es|succeeds|ok)\b|\bunset CUDA_MPS_PIPE_DIRECTORY\b[^.\n]{0,40}\b(?:works?|cures?|fixes)\b" }
+pattern! { HOST_LIBRARY = r"(?i)\b(?:host|driver|system)(?:'s| driver's|s)?\b[^.\n]{0,30}\blibcuda\b[^.\n]{0,80}\b(?:cures?|works?|fix(?:es|ed)?|solve[sd]|helps?|fine|no hang)\b|\bJULIA_CUDA_USE_COMPAT\s*=\s*false\b|\b(?:remov|delet|dropp|disabl)\w+\b[^.\n]{0,30}\bcompat\b[^.\n]{0,60}\b(?:cures?|works?|fix(?:es|ed)?|solve[sd]|helps?)\b|\bLD_LIBRARY_PATH\b[^.\n]{0,60}\b(?:cures?|works?|fix(?:es|ed)?|solve[sd]|helps?)\b" }
+pattern! { SHARED = r"(?i)\bworks?\b[^.\n]{0,40}\b(?:daemon|MPS|it)\b[^.\n]{0,30}\b(?:inside|in|within)\b[^.\n]{0,16}\bcontainer\b|\b--ipc[= ]host\b[^.\n]{0,60}\b(?:works?|fix(?:es|ed)?|cures?|helps?)\b|\b(?:mount|shar)\w+\b[^.\n]{0,30}\bnvidia-mps\b[^.\n]{0,60}\b(?:works?|fix(?:es|ed)?|cures?|helps?)\b" }
+pattern! {
+    /// Compute mode in the words of nvidia-smi, NVML or a person.
+    MODE = r"(?i)\bcompute[ _-]?m(?:ode)?\b\.?[^\n]{0,40}?\b(?P<mode>E\. Process|E\. Thread|Exclusive[ _]Process|Exclusive[ _]Thread|Exclusive|Prohibited)\b|\bin (?P<other>exclusive[ _-]?process|exclusive[ _-]?thread|prohibited) (?:compute )?mode\b|\bcudaComputeMode(?P<constant>ExclusiveProcess|Exclusive|Prohibited)\b"
+}
+pattern! {
+    /// A framework reaches for a device that CUDA did not list.
+    INDEX = r"device >= 0 && device < num_gpus|\bdevice_index\b.{0,40}\bINTERNAL ASSERT FAILED|\bdevice=\S* ?, ?num_gpus=\d*"
+}
+pattern! { NO_INSTANCE = r"(?i)\bNo MIG devices found\b|\bno MIG (?:instances?|devices?)\b" }
+
+/// Most lines of one kind.
+const LIMIT: usize = 256;
+
+pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
+    const MARKS: [&str; 12] = [
+        "MPS", "mps", "ompute", "xclusive", "rohibited", "MIG", "num_gpus", "libcuda", "COMPAT",
+        "compat", "LD_LIBRARY_PATH", "ipc",
+    ];
+    if !MARKS.iter().any(|mark| line.text.contains(mark)) {
+        return;
+    }
+    daemon(line, prose, facts);
+    if prose {
+        statements(line, facts);
+        mode(line, facts);
+    }
+    if matches(&INDEX, line.text) && facts.share.index_beyond_count.len() < LIMIT {
+        facts.mentions_gpu = true;
+        let said = Seen::new(clean_excerpt(line.text), line.origin());
+        facts.share.index_beyond_count.push(said);
+    }
+    if matches(&NO_INSTANCE, line.text) {
+        facts.share.mig_devices.or_better(Observed::Absent(line.origin()));
+    }
+}
+
+fn daemon(line: &Line<'_>, prose: bool, facts: &mut Facts) {
+    if let Some(text) = group(&DAEMON_LOG, line.text, "text") {
+        facts.mentions_gpu = true;
+        facts.share.mps_daemon.or_better(Observed::seen(true, line.origin()));
+        if let Some(cuda) = group(&BINARY, text, "cuda").and_then(|cuda| cuda.parse().ok()) {
+            facts.share.mps_cuda = Observed::seen(cuda, line.origin());
+        } else if matches(&LOG_FAILURE, text) && facts.share.mps_failures.len() < LIMIT {
+            // "User did not send valid credentials" stands before every client that works, too.
+            facts.share.mps_failures.push(Seen::new(clean_excerpt(text), line.origin()));
+        }
+        return;
+    }
+    if line.text.contains("nvidia-cuda-mps-") && matches(&PROCESS, line.text) && !matches(&STOPPED, line.text) {
+        facts.mentions_gpu = true;
+        facts.share.mps_daemon.or_better(Observed::seen(true, line.origin()));
+    }
+    if let Some(found) = captures(&PIPE_ABSENT, line.text) {
+        let known = found.name("path").or(found.name("other")).is_some();
+        if known || prose {
+            facts.share.mps_pipe.or_better(Observed::Absent(line.origin()));
+        }
+    } else if let Some(path) = group(&PIPE_SEEN, line.text, "path") {
+        facts.share.mps_pipe.or_better(Observed::seen(path.to_owned(), line.origin()));
+    }
+}
+
+fn statements(line: &Line<'_>, facts: &mut Facts) {
+    if matches(&RUNS, line.text) && !matches(&STOPPED, line.text) {
+        facts.share.mps_daemon.or_better(Observed::seen(true, line.origin()));
+    }
+    let table = [
+        (&ONLY_WITH, MpsStatement::OnlyWithMps),
+        (&HOST_LIBRARY, MpsStatement::WorksWithHostLibrary),
+        (&SHARED, MpsStatement::WorksWhenShared),
+    ];
+    for (pattern, statement) in table {
+        let known = facts.share.mps_statements.iter().any(|seen| seen.value == statement);
+        if matches(pattern, line.text) && !known {
+            facts.share.mps_statements.push(Seen::new(statement, line.origin()));
+        }
+    }
+}
+
+fn mode(line: &Line<'_>, facts: &mut Facts) {
+    let Some(found) = captures(&MODE, line.text) else { return };
+    let named = found.name("mode").or(found.name("other")).or(found.name("constant"));
+    let word = named.map_or("", |m| m.as_str()).to_lowercase();
+    let mode = if word.contains("prohibited") {
+        "Prohibited"
+    } else if word.contains("thread") {
+        "Exclusive_Thread"
+    } else {
+        "Exclusive_Process"
+    };
+    facts.mentions_gpu = true;
+    facts.share.compute_mode_told.or_better(Observed::seen(mode.to_owned(), line.origin()));
+}
