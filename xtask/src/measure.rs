@@ -11,16 +11,13 @@ use crate::run::{cargo, must, root, say};
 /// Runs of each command that count, after one that does not.
 const RUNS: usize = 9;
 
-/// Prints the figures. On a machine with a GPU the real driver is measured as well.
-pub(crate) fn run(_arguments: &[&str]) -> Result<()> {
-    let packages = ["gpudx", "synth", "fakedriver"];
-    let mut build = cargo(&["build", "--release"]);
-    for package in packages {
-        build.args(["--package", package]);
-    }
-    must(&mut build)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let release = target.join("release");
+/// Prints the figures. On a machine with a GPU the real driver is measured as well. With
+/// `--prebuilt FOLDER` nothing is built, for machines that have a GPU and no compiler.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let release = match arguments {
+        ["--prebuilt", folder] => PathBuf::from(folder),
+        _ => build()?,
+    };
     let folder = tempfile::tempdir()?;
     fake_driver(&release, folder.path())?;
     say("| what | figure | limit |");
@@ -32,6 +29,16 @@ pub(crate) fn run(_arguments: &[&str]) -> Result<()> {
     }
     slow_cuinit(&release, folder.path())?;
     deadline(&release, folder.path())
+}
+
+fn build() -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--release"]);
+    for package in ["gpudx", "synth", "fakedriver"] {
+        build.args(["--package", package]);
+    }
+    must(&mut build)?;
+    let target = std::env::var_os("CARGO_TARGET_DIR");
+    Ok(target.map_or_else(|| root().join("target"), PathBuf::from).join("release"))
 }
 
 /// The stand-in driver under the names of a real one.

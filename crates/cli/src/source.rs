@@ -10,7 +10,7 @@ use facts::parse::elf_gsp::{self, GspSummary};
 use facts::parse::{decompress, elf};
 use facts::raw::RawSet;
 use probe::source::{
-    HostOptions, SourceError, TextInput, collect_case, collect_host, collect_text,
+    HostOptions, SourceError, TextInput, collect_case, collect_context, collect_host, collect_text,
 };
 use probe::supervise::Waiting;
 
@@ -25,16 +25,28 @@ const TRIALS: u32 = 3;
 
 /// Looks at this machine.
 pub(crate) fn host(args: &CheckArgs) -> RawSet {
-    let options = HostOptions {
+    let progress = Progress::new();
+    collect_host(&host_options(args), &mut |waiting| show(&progress, waiting))
+}
+
+/// Goes on from cuInit to a context, memory and a kernel, in what is left of the deadline, and adds
+/// what comes of it.
+pub(crate) fn context(args: &CheckArgs, spent: Duration, trial: u32, raw: &mut RawSet) {
+    let mut options = host_options(args);
+    options.deadline = options.deadline.saturating_sub(spent);
+    let progress = Progress::new();
+    raw.append(collect_context(&options, trial, &mut |waiting| show(&progress, waiting)));
+}
+
+fn host_options(args: &CheckArgs) -> HostOptions {
+    HostOptions {
         root: args.root.clone(),
         deadline: args.deadline.unwrap_or(DEADLINE),
         trials: args.trials.unwrap_or(TRIALS),
         context: args.context,
         // The verdict needs all layers; which of them to show is for the report to decide.
         layers: Vec::new(),
-    };
-    let progress = Progress::new();
-    collect_host(&options, &mut |waiting| show(&progress, waiting))
+    }
 }
 
 /// Shows the probe that has been waited for longest.

@@ -126,6 +126,7 @@ pub fn diagnose(facts: &Facts) -> Diagnosis {
     let explained_away = explain_away(&mut findings);
     drop_idle_suspicions(&symptoms, &mut findings);
     attribute(&mut symptoms, &findings);
+    most_tempting_first(&findings, &mut ruled_out);
     let next = next_steps(&findings, &unknown);
     Diagnosis {
         state: state(facts, &symptoms, &findings),
@@ -140,6 +141,19 @@ pub fn diagnose(facts: &Facts) -> Diagnosis {
         notes: facts.notes.clone(),
         not_understood: facts.log.unlisted.clone(),
     }
+}
+
+/// What is easily mistaken for a cause in play comes first: it is what the reader has in mind.
+fn most_tempting_first(findings: &[Finding], ruled_out: &mut [RuledOut]) {
+    let look_alikes: Vec<&str> = findings
+        .iter()
+        .flat_map(|finding| finding.cause.look_alikes.iter().map(|look_alike| look_alike.id))
+        .collect();
+    let place = |cause: &RuledOut| {
+        let found = look_alikes.iter().position(|id| *id == cause.cause.id);
+        found.unwrap_or(look_alikes.len())
+    };
+    ruled_out.sort_by_key(place);
 }
 
 fn decisive_objections(weighing: Weighing) -> Vec<Evidence> {

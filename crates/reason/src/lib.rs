@@ -10,16 +10,21 @@
 pub mod cause;
 pub mod causes;
 pub mod diagnose;
+mod engine;
 pub mod evidence;
+pub mod experiment;
 pub mod explain_away;
+pub mod gpu_state;
 pub mod layers;
 pub mod machine;
 pub mod need;
 pub mod next_step;
+mod peers;
 pub mod readings;
 pub mod remedy;
 pub mod symptom;
 pub mod weigh;
+pub mod xid_burst;
 
 pub use cause::Cause;
 pub use causes::CAUSES;

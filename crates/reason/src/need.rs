@@ -65,6 +65,68 @@ pub enum Need {
     ToolkitVersion,
     /// Creating a context, an allocation and a kernel.
     CudaContext,
+    /// Whether the driver offers peer access, pair by pair.
+    PeerStatus,
+    /// A peer copy whose result is compared.
+    PeerCopy,
+    /// How GPUs are linked.
+    Topology,
+    /// Access control of the ports above the GPUs.
+    AccessControl,
+    /// What the IOMMU does with the GPUs' addresses.
+    IommuMode,
+    /// Whether this is a guest.
+    Hypervisor,
+    /// State of each NVLink.
+    NvLinks,
+    /// The fabric manager's log.
+    FabricLog,
+    /// Devices and modules of InfiniBand, through which newer switches are managed.
+    Infiniband,
+    /// Compute mode of each GPU, and the processes on it.
+    ComputeMode,
+    /// MIG mode and MIG devices.
+    MigDevices,
+    /// Whether an MPS daemon runs, and its pipe folder.
+    MpsDaemon,
+    /// What loading the module says.
+    ModuleLoad,
+    /// The log of the module's build.
+    BuildLog,
+    /// Whether Secure Boot is on.
+    SecureBoot,
+    /// The kernel's shared virtual addressing.
+    KernelSva,
+    /// Time since boot.
+    Uptime,
+    /// cuInit with the GPUs of one family alone.
+    OneFamily,
+    /// Mounts around the process.
+    Mounts,
+    /// The user namespace's id map.
+    UserNamespace,
+    /// Denials of SELinux, AppArmor and Landlock.
+    PolicyLog,
+    /// The CDI spec.
+    CdiSpec,
+    /// How the engine is packaged, and whether it runs without root.
+    EngineKind,
+    /// Reloads of systemd on the host.
+    UnitReloads,
+    /// The container toolkit's configuration.
+    ToolkitConfig,
+    /// The log of the driver's pod.
+    DriverPod,
+    /// How long the GPUs take to come up.
+    HookTiming,
+    /// The GL extensions of Flatpak.
+    FlatpakExtensions,
+    /// The driver versions that this gVisor knows.
+    GvisorVersions,
+    /// Whether /proc is mounted.
+    ProcMounted,
+    /// Whether a thread may write its own name.
+    OwnName,
 }
 
 impl Need {
@@ -121,8 +183,81 @@ impl Need {
             Need::GpuModel => "the GPU's model: nvidia-smi -L",
             Need::DriverCuda => "the CUDA version that the driver supports: nvidia-smi | head -4",
             Need::ToolkitVersion => "the toolkit: nvcc --version",
+            Need::ModuleLoad => "what loading the module says, as root: modprobe nvidia",
+            Need::BuildLog => {
+                "the build's log: dkms status; tail -40 /var/lib/dkms/nvidia/*/build/make.log"
+            }
+            Need::SecureBoot => "whether Secure Boot is on: mokutil --sb-state",
+            Need::KernelSva => {
+                "the kernel's shared virtual addressing: grep SVA /boot/config-$(uname -r)"
+            }
+            Need::Uptime => "the time since boot: uptime",
+            Need::OneFamily => {
+                "cuInit with one family of GPUs alone: CUDA_VISIBLE_DEVICES=INDICES, for each family"
+            }
             Need::CudaContext => {
                 "a context, an allocation and a kernel: gpudx check --context"
+            }
+            Need::PeerStatus => "whether the driver offers peer access: nvidia-smi topo -p2p r",
+            Need::PeerCopy => "a peer copy that is verified: simpleP2P of the CUDA samples",
+            Need::Topology => "how the GPUs are linked: nvidia-smi topo -m",
+            Need::AccessControl => {
+                "access control above the GPUs, as root: lspci -vvv | grep -E '^[0-9a-f]|Bus:|ACSCtl'"
+            }
+            Need::IommuMode => {
+                "what the IOMMU does: cat /sys/kernel/iommu_groups/*/type | sort | uniq -c; cat /proc/cmdline"
+            }
+            Need::Hypervisor => "whether this is a guest: systemd-detect-virt",
+            Need::NvLinks => "each NVLink's state: nvidia-smi nvlink --status",
+            Need::FabricLog => "the fabric manager's log: journalctl -u nvidia-fabricmanager -b",
+            Need::Infiniband => {
+                "InfiniBand: ls /sys/class/infiniband; lsmod | grep -E 'mlx5_ib|ib_umad'"
+            }
+            Need::ComputeMode => {
+                "compute modes and processes: nvidia-smi --query-gpu=index,compute_mode --format=csv; nvidia-smi pmon -c 1"
+            }
+            Need::MigDevices => "MIG mode and instances: nvidia-smi -L; nvidia-smi mig -lgi",
+            Need::MpsDaemon => {
+                "MPS: ps -C nvidia-cuda-mps-control; ls -l ${CUDA_MPS_PIPE_DIRECTORY:-/tmp/nvidia-mps}"
+            }
+            Need::Mounts => {
+                "the mounts: grep /dev /proc/self/mountinfo"
+            }
+            Need::UserNamespace => {
+                "the id map: cat /proc/self/uid_map"
+            }
+            Need::PolicyLog => {
+                "the policy's denials, as root: ausearch -m avc -ts recent, or dmesg | grep -E 'avc|apparmor'"
+            }
+            Need::CdiSpec => {
+                "the CDI spec: ls -l /etc/cdi /run/cdi; grep -A3 nvidia-uvm /etc/cdi/nvidia.yaml"
+            }
+            Need::EngineKind => {
+                "the engine: docker info | grep -E 'Context|Root Dir|Cgroup|rootless'; snap list docker"
+            }
+            Need::UnitReloads => {
+                "whether systemd re-read its units since the container started: journalctl -b | grep -i reload"
+            }
+            Need::ToolkitConfig => {
+                "the toolkit's configuration: cat /etc/nvidia-container-runtime/config.toml"
+            }
+            Need::DriverPod => {
+                "the driver pod: kubectl logs -n gpu-operator -l app=nvidia-driver-daemonset"
+            }
+            Need::HookTiming => {
+                "how long the GPUs take to come up: time nvidia-smi, twice"
+            }
+            Need::FlatpakExtensions => {
+                "Flatpak's extensions: flatpak list --runtime | grep nvidia"
+            }
+            Need::GvisorVersions => {
+                "the drivers that gVisor knows: runsc nvproxy list-supported-drivers"
+            }
+            Need::ProcMounted => {
+                "whether /proc is mounted: ls /proc/self"
+            }
+            Need::OwnName => {
+                "whether a thread may name itself: sh -c 'echo x > /proc/self/comm'"
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Questions that several causes ask of the facts, each answered in one place.
 
 use facts::model::cuda::{Stage, Trial, TrialResult};
+use facts::model::log::LogEvent;
 use facts::model::nvml::NvmlResult;
 use facts::model::node::{Node, NodeKind, NodeOpen};
 use facts::version::{CudaVersion, DriverVersion};
@@ -292,4 +293,41 @@ pub fn chips(facts: &Facts) -> Vec<Seen<Product>> {
 /// The first log event with one of these signatures.
 pub fn logged<'a>(facts: &'a Facts, signatures: &[&str]) -> Option<&'a Origin> {
     facts.log.first(signatures).map(|event| &event.origin)
+}
+
+/// Where it was seen that the nvidia module runs, by what only a running one yields: its line among
+/// the loaded modules, its own version file, or an NVML that answers and never failed. A version in
+/// a report's words, which [`module_loaded`] takes, may be that of a module that was never built.
+pub fn module_runs(facts: &Facts) -> Option<Origin> {
+    let listed = facts.module.loaded("nvidia");
+    if let Observed::Seen(seen) = listed {
+        return Some(seen.origin);
+    }
+    let own = |origin: &&Origin| {
+        origin.item.starts_with("/proc/driver/nvidia") || origin.excerpt.contains("NVRM version")
+    };
+    if let Some(origin) = facts.module.nvrm.as_seen().map(|seen| &seen.origin).filter(own) {
+        return Some(origin.clone());
+    }
+    let failed = nvml_failure(facts).is_some();
+    nvml_works(facts).filter(|_| !failed)
+}
+
+/// Whether a module of that name (with underscores) is the driver's main one: `nvidia`, or as
+/// Debian and Ubuntu have named it, `nvidia_current` and `nvidia_470`.
+pub fn is_main_module(name: &str) -> bool {
+    let rest = name.strip_prefix("nvidia").map(|rest| rest.trim_start_matches('_'));
+    rest.is_some_and(|rest| {
+        rest.is_empty()
+            || rest.starts_with("current")
+            || rest.bytes().next().is_some_and(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// A crash or lockup of the kernel that the log shows together with frames of the driver's modules:
+/// the first such function, with its module, and the event.
+pub fn driver_crash(facts: &Facts) -> Option<(&str, &LogEvent)> {
+    let event = facts.log.first(&["OOPS", "SOFT_LOCKUP", "RCU_STALL"])?;
+    let (frame, _) = facts.log.frames.iter().find(|(frame, _)| frame.contains("[nvidia"))?;
+    Some((frame.as_str(), event))
 }

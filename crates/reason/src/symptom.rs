@@ -3,7 +3,11 @@
 use facts::Origin;
 
 mod derive;
+mod driver_side;
+mod hardware;
+mod peers;
 pub use derive::derive;
+pub(crate) use peers::links_down;
 pub(crate) use derive::{named_cuda_code, named_nvml_code};
 
 /// The kinds of symptom.

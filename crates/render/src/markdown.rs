@@ -77,7 +77,7 @@ fn evidence(out: &mut impl Write, side: &str, pieces: &[Evidence]) -> io::Result
 /// The remedy, also for the page of a cause.
 pub(crate) fn remedy(out: &mut impl Write, remedy: &Remedy) -> io::Result<()> {
     let stops = match remedy.stops.as_str() {
-        "" => String::new(),
+        "" | "nothing" => String::new(),
         stops => format!("; stops {}", escape(stops)),
     };
     writeln!(out, "Remedy ({}{stops}):\n", remedy.impact.name())?;

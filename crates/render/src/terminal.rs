@@ -107,11 +107,23 @@ fn ruled_out<W: Write>(screen: &mut Screen<'_, W>, diagnosis: &Diagnosis) -> io:
         return Ok(());
     }
     screen.line(&[Span::new("Ruled out", Role::Strong)])?;
+    let in_full = if screen.options().verbose { rows.len() } else { RULED_OUT_IN_FULL };
+    let (full, brief) = rows.split_at(in_full.min(rows.len()));
     let cells = |row: &view::RuledOutRow| {
         vec![Span::plain(row.label()), Span::plain(row.statements.join("; "))]
     };
-    screen.labelled(2, &rows.iter().map(cells).collect::<Vec<_>>())
+    screen.labelled(2, &full.iter().map(cells).collect::<Vec<_>>())?;
+    if brief.is_empty() {
+        return Ok(());
+    }
+    let labels: Vec<String> = brief.iter().map(view::RuledOutRow::label).collect();
+    let text = format!("and {} (-v says by what)", labels.join(", "));
+    screen.paragraph(2, &Span::new(text, Role::Dim))
 }
+
+/// Rows of ruled-out causes that are shown with what rules them out, so that the common case fits
+/// on one screen. The diagnosis has the most tempting ones first.
+const RULED_OUT_IN_FULL: usize = 7;
 
 /// What would decide it. The surer the first cause, the less there is to look at.
 fn next<W: Write>(screen: &mut Screen<'_, W>, diagnosis: &Diagnosis) -> io::Result<()> {

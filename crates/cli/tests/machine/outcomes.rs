@@ -12,6 +12,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         test("a_hang_is_a_hang", hangs),
         test("two_of_five_trials_is_a_finding", flaky),
         test("a_failure_after_cuinit_is_told_at_its_stage", after_init),
+        test("a_sign_of_trouble_calls_for_a_context", experiment),
         test("one_hanging_query_of_nvml_hides_no_other", nvml_query_hangs),
     ]
 }
@@ -100,4 +101,14 @@ fn nvml_query_hangs() -> Outcome {
     let nvml = report.json["layers"].as_array().into_iter().flatten().find(|layer| layer["layer"] == "nvml");
     let told = nvml.and_then(|layer| layer["summary"].as_str()).unwrap_or("");
     report.must(told.contains("AddressingMode"), "and is named")
+}
+
+/// cuInit answers 0 and the compute mode is not the usual one: only a context tells.
+fn experiment() -> Outcome {
+    let folder = stand_in()?;
+    let report = Report::of(&mut check_with(folder.path(), "computemode=3,context=46", &[]))?;
+    report.must(report.outcomes() == ["returned", "returned"], "a second trial with a context")?;
+    report.must(report.ids("symptoms").contains(&"cuda.context-fails"), "the context fails")?;
+    let report = Report::of(&mut check_with(folder.path(), "computemode=3", &[]))?;
+    report.must(report.ids("symptoms").is_empty(), "the mode alone is no symptom")
 }

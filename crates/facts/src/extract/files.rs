@@ -7,6 +7,8 @@
 //! A folder is an item too: its bytes are the names of its entries, one a line. So is a symbolic
 //! link: its bytes are the target's path.
 
+mod cdi;
+mod build_log;
 mod container;
 mod driver;
 mod environment;
@@ -20,6 +22,7 @@ mod modules;
 mod nodes;
 pub mod pci;
 mod policy;
+mod proc_gone;
 mod reading;
 mod route;
 mod toolkit;
@@ -82,4 +85,5 @@ pub fn conclude(raw: &RawSet, facts: &mut Facts) {
     kernel_config::conclude(raw, facts);
     module_files::conclude(raw, facts);
     firmware::conclude(raw, facts);
+    proc_gone::conclude(raw, facts);
 }

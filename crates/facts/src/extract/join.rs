@@ -7,8 +7,10 @@ use crate::version::DriverVersion;
 
 /// Fills what one layer tells about another.
 pub(super) fn apply(facts: &mut Facts) {
+    super::told::apply(facts);
     running_firmware(facts);
     counted_gpus(facts);
+    super::sides::apply(facts);
     reported_library(facts);
     fabric(facts);
     mentions(facts);

@@ -9,6 +9,7 @@ mod complaints;
 pub mod log;
 pub mod smi;
 
+mod cdi;
 mod commands;
 mod join;
 mod libraries;
@@ -16,7 +17,9 @@ mod packages;
 mod loose;
 mod places;
 mod probes;
+mod sides;
 mod text;
+mod told;
 mod torch;
 
 use crate::model::Facts;

@@ -20,7 +20,11 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
             None => ItemName::Text(label.to_string()),
         };
         let mut piece = RawItem::new(name, segment.text.as_bytes());
-        piece.cut_from = Some((std::sync::Arc::clone(&label), segment.first_line));
+        piece.cut_from = Some(match &item.cut_from {
+            // The text is itself the tail of a longer one.
+            Some((whole, first)) => (std::sync::Arc::clone(whole), first + segment.first_line - 1),
+            None => (std::sync::Arc::clone(&label), segment.first_line),
+        });
         piece.taken_at = item.taken_at;
         match &segment.command {
             Some(line) => commands::apply(line, segment.command_line, &piece, facts),

@@ -142,6 +142,8 @@ pub struct Engine {
     pub enclosed: Observed<String>,
     /// Whether the engine runs without root.
     pub rootless: Observed<bool>,
+    /// The value of the toolkit's `no-cgroups` with which a report says that it works.
+    pub no_cgroups_cure: Option<Seen<bool>>,
     /// Cgroup driver of the engine: `systemd` or `cgroupfs`.
     pub cgroup_driver: Observed<String>,
     /// Version of podman, major and minor.
@@ -152,6 +154,8 @@ pub struct Engine {
     pub reloads: Vec<Seen<String>>,
     /// What a report says of a container that had its GPUs and lost them.
     pub lost_later: Vec<Seen<String>>,
+    /// What a report says of a restart of the container that brings the GPUs back.
+    pub restart_cures: Vec<Seen<String>>,
     /// What a report says of a container that fails from its very start.
     pub from_start: Vec<Seen<String>>,
     /// Whether /proc is mounted where the program runs.
@@ -160,6 +164,12 @@ pub struct Engine {
     pub flatpak: Vec<Seen<DriverVersion>>,
     /// What a report says of programs under Flatpak alone.
     pub flatpak_only: Vec<Seen<String>>,
+    /// NVML's failures as programs print them, in order: the code.
+    pub nvml_failures: Vec<Seen<i64>>,
+    /// Where a command that an engine runs inside a container shows that NVML answers there.
+    pub nvml_works_inside: Observed<()>,
+    /// Whether it works with SELinux's confinement of the container off (`label=disable`).
+    pub unconfined_cures: Observed<bool>,
     /// Pods of the GPU operator that install the driver: name and status.
     pub driver_pods: Vec<Seen<(String, String)>>,
     /// The operator says that the host's own driver is there and leaves it.

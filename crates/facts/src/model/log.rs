@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::pci::PciAddress;
-use crate::observed::{Observed, Origin};
+use crate::observed::{Observed, Origin, Seen};
 
 /// A line that a signature knows.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +39,10 @@ pub struct KernelLog {
     pub events: Vec<LogEvent>,
     /// Lines that name the driver and that no signature knows.
     pub unlisted: Vec<Origin>,
+    /// Xids that a report tells of without quoting the kernel's line.
+    pub told_xids: Vec<Seen<u32>>,
+    /// Lines in which a report says that a GPU fell off the bus, without quoting the kernel's.
+    pub told_off_bus: Vec<Origin>,
     /// Frames of stack traces that stand in the log, `function [module]`, with their lines.
     pub frames: Vec<(String, Origin)>,
 }

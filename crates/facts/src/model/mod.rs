@@ -5,6 +5,7 @@ pub mod engine;
 pub mod fabric;
 pub mod firmware;
 pub mod framework;
+pub mod health;
 pub mod host;
 pub mod library;
 pub mod log;
@@ -14,6 +15,8 @@ pub mod node;
 pub mod nvml;
 pub mod p2p;
 pub mod pci;
+pub mod platform;
+pub mod power;
 pub mod probe_run;
 pub mod process;
 pub mod sandbox;
@@ -31,6 +34,8 @@ pub use node::Nodes;
 pub use nvml::Nvml;
 pub use p2p::P2p;
 pub use pci::Pci;
+pub use platform::Platform;
+pub use power::Power;
 pub use probe_run::ProbeRun;
 pub use process::Process;
 pub use sandbox::Sandbox;
@@ -45,6 +50,10 @@ pub struct Facts {
     pub host: Host,
     /// The PCI bus.
     pub pci: Pci,
+    /// Power states of the GPUs and what switches them.
+    pub power: Power,
+    /// The machine around the GPU: guests, confidential computing, vGPU.
+    pub platform: Platform,
     /// The kernel modules, loaded and on disk.
     pub module: Module,
     /// GSP firmware, running and on disk.

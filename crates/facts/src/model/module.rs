@@ -142,6 +142,8 @@ pub struct Module {
     pub card_info: Observed<Vec<PciAddress>>,
     /// What building and loading the module said, in order, each message once.
     pub messages: Vec<Seen<ModuleMessage>>,
+    /// What a report says of a kernel module that is not NVIDIA's own build.
+    pub patched_told: Option<Seen<String>>,
     /// The rows of `dkms status` that are NVIDIA's driver.
     pub dkms: Vec<Seen<DkmsRow>>,
 }

@@ -1,5 +1,6 @@
 //! NVML's answers, from the probe, from nvidia-smi's output or from messages.
 
+use super::health::GpuHealth;
 use super::pci::PciAddress;
 use crate::observed::{Observed, Origin, Seen};
 use crate::version::{CudaVersion, DriverVersion};
@@ -43,6 +44,8 @@ pub struct NvmlGpu {
     pub virtualization: Option<String>,
     /// vGPU licence status line.
     pub license: Option<String>,
+    /// Memory errors, performance state and link.
+    pub health: GpuHealth,
 }
 
 /// How one query through NVML (or a run of nvidia-smi) went.
@@ -78,6 +81,10 @@ pub struct Nvml {
     pub init: Observed<NvmlResult>,
     /// Every query with its result, in order.
     pub queries: Vec<NvmlQuery>,
+    /// Recovery actions that a report tells of without nvidia-smi's output: `Reset`, `Reboot`.
+    pub recovery_told: Vec<Seen<String>>,
+    /// Uncorrectable memory errors as programs and reports tell of them.
+    pub memory_errors_told: Vec<Seen<String>>,
     /// GPUs listed.
     pub gpus: Vec<Seen<NvmlGpu>>,
     /// How many GPUs NVML counts.

@@ -72,6 +72,17 @@ pub struct Link {
     pub max_width: u8,
 }
 
+/// Errors of a link, as the device's AER counters have them since boot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkErrors {
+    /// Errors that were repaired by sending again.
+    pub correctable: u64,
+    /// Errors that lost a transaction.
+    pub nonfatal: u64,
+    /// Errors that made the link unreliable.
+    pub fatal: u64,
+}
+
 /// One device.
 #[derive(Debug, Clone)]
 pub struct PciDevice {
@@ -97,6 +108,8 @@ pub struct PciDevice {
     pub power_state: Observed<String>,
     /// `power/runtime_status`.
     pub runtime_status: Observed<String>,
+    /// Errors that the device itself has counted on its link (AER).
+    pub link_errors: Observed<LinkErrors>,
     /// NUMA node; -1 when the firmware does not say.
     pub numa_node: Observed<i32>,
     /// IOMMU group.

@@ -5,6 +5,7 @@
 //! [`crate::Origin`] by [`crate::raw::RawItem::origin_at`].
 
 pub mod acs;
+pub mod cdi;
 pub mod cgroup;
 pub mod cmdline;
 pub mod collect_env;
@@ -27,6 +28,7 @@ pub mod lspci;
 pub mod maps;
 pub mod modinfo;
 pub mod modprobe_conf;
+pub mod mount_line;
 pub mod mountinfo;
 pub mod os_release;
 pub mod pci_sysfs;

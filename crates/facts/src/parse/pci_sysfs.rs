@@ -120,6 +120,12 @@ pub fn uevent(text: &str) -> Parsed<Uevent> {
     parsed
 }
 
+/// The sum at the end of `aer_dev_correctable` and its like: `TOTAL_ERR_COR 12`.
+pub fn aer_total(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("TOTAL_ERR_"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
 fn id_pair(text: &str) -> Option<(u16, u16)> {
     let (vendor, device) = text.split_once(':')?;
     Some((
@@ -135,6 +141,8 @@ mod tests {
     #[test]
     fn numbers() {
         assert_eq!(identifier("0x10de\n"), Some(0x10de));
+        assert_eq!(aer_total("RxErr 3\nBadTLP 1\nTOTAL_ERR_COR 4\n"), Some(4));
+        assert_eq!(aer_total("RxErr 3\n"), None);
         assert_eq!(hexadecimal("0x030200\n"), Some(0x03_02_00));
         assert_eq!(identifier("10de"), None);
         assert_eq!(link_speed_gts("32.0 GT/s PCIe\n"), Some(32.0));

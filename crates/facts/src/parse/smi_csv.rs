@@ -1,6 +1,7 @@
 //! `nvidia-smi --query-gpu=… --format=csv`.
 
 use super::{At, Parsed, numbered};
+use crate::model::health::GpuHealth;
 use crate::model::nvml::NvmlGpu;
 use crate::model::pci::PciAddress;
 
@@ -49,7 +50,9 @@ pub fn parse(text: &str, command: Option<&str>) -> Parsed<SmiCsv> {
 }
 
 fn columns_of_command(command: &str) -> Option<Vec<String>> {
-    let (_, rest) = command.split_once("--query-gpu=")?;
+    let (_, rest) = command
+        .split_once("--query-gpu=")
+        .or_else(|| command.split_once("--query-remapped-rows="))?;
     let list = rest.split_whitespace().next()?;
     Some(list.trim_matches(['"', '\'']).split(',').map(column_name).collect())
 }
@@ -60,11 +63,21 @@ fn column_name(text: &str) -> String {
 }
 
 fn is_heading(line: &str) -> bool {
+    const NAMES: [&str; 10] = [
+        "index",
+        "name",
+        "gpu_name",
+        "uuid",
+        "gpu_uuid",
+        "pci.bus_id",
+        "gpu_bus_id",
+        "driver_version",
+        "pstate",
+        "utilization.gpu",
+    ];
     line.split(',').map(column_name).any(|column| {
-        matches!(
-            column.as_str(),
-            "index" | "name" | "gpu_name" | "uuid" | "pci.bus_id" | "driver_version"
-        )
+        let grouped = ["remapped_rows.", "pcie.link."].iter().any(|group| column.starts_with(group));
+        grouped || NAMES.contains(&column.as_str())
     })
 }
 
@@ -76,9 +89,37 @@ fn set(column: &str, value: &str, line: u32, gpu: &mut NvmlGpu, driver: &mut Opt
         "uuid" | "gpu_uuid" => gpu.uuid = text(),
         "pci.bus_id" | "gpu_bus_id" => gpu.address = PciAddress::parse(value),
         "compute_mode" => gpu.compute_mode = text(),
+        "gpu_recovery_action" => gpu.recovery_action = text(),
         "persistence_mode" => gpu.persistence = switch(value),
         "mig.mode.current" => gpu.mig = switch(value),
         "driver_version" => *driver = Some(At::new(line, value.to_owned())),
+        _ => condition(column, value, &mut gpu.health),
+    }
+}
+
+/// Columns that tell of the GPU's condition, of `--query-gpu` and `--query-remapped-rows`.
+fn condition(column: &str, value: &str, health: &mut GpuHealth) {
+    let number = || value.split_whitespace().next()?.parse::<u64>().ok();
+    let small = || number().and_then(|number| u8::try_from(number).ok());
+    let truth = || match value {
+        "1" | "Yes" => Some(true),
+        "0" | "No" => Some(false),
+        _ => None,
+    };
+    match column {
+        "pstate" => {
+            health.performance_state = value.strip_prefix('P').and_then(|state| state.parse().ok());
+        }
+        "utilization.gpu" => health.utilization_percent = small(),
+        "pcie.link.gen.current" | "pcie.link.gen.gpucurrent" => health.link.generation = small(),
+        "pcie.link.gen.max" => health.link.generation_max = small(),
+        "pcie.link.width.current" => health.link.width = small(),
+        "pcie.link.width.max" => health.link.width_max = small(),
+        "ecc.errors.uncorrected.volatile.total" => health.uncorrectable_volatile = number(),
+        "ecc.errors.uncorrected.aggregate.total" => health.uncorrectable_aggregate = number(),
+        "remapped_rows.uncorrectable" => health.remapped_uncorrectable = number(),
+        "remapped_rows.pending" => health.remap_pending = truth(),
+        "remapped_rows.failure" => health.remap_failed = truth(),
         _ => {}
     }
 }

@@ -90,6 +90,7 @@ pub static WANTED: &[Wanted] = &[
     passive(File, Module, "/lib/modprobe.d/*.conf"),
     passive(Dir, Module, "/lib/modules"),
     passive(File, Module, "/lib/modules/*/modules.dep").limit_kib(4 << 10),
+    passive(File, Module, "/var/lib/dkms/nvidia*/*/build/make.log").limit_kib(1 << 10),
     // Firmware.
     passive(Dir, Firmware, "/lib/firmware/nvidia/{driver}"),
     passive(Dir, Firmware, "/lib/firmware/updates/nvidia/{driver}"),
@@ -142,6 +143,9 @@ pub static WANTED: &[Wanted] = &[
     pci(Link, "/sys/bus/pci/devices/*/iommu_group").of_nvidia(),
     pci(File, "/sys/bus/pci/devices/*/power_state").of_nvidia(),
     pci(File, "/sys/bus/pci/devices/*/power/runtime_status").of_nvidia(),
+    pci(File, "/sys/bus/pci/devices/*/aer_dev_correctable").of_nvidia(),
+    pci(File, "/sys/bus/pci/devices/*/aer_dev_nonfatal").of_nvidia(),
+    pci(File, "/sys/bus/pci/devices/*/aer_dev_fatal").of_nvidia(),
     pci(File, "/sys/bus/pci/devices/*/current_link_speed")
         .of_nvidia()
         .can_hang(),
@@ -229,6 +233,14 @@ pub static WANTED: &[Wanted] = &[
     sandbox(File, "/run/.containerenv").limit_kib(4),
     sandbox(File, "/.dockerenv").limit_kib(1),
     sandbox(File, "/etc/nvidia-container-runtime/config.toml"),
+    sandbox(Dir, "/etc/cdi"),
+    sandbox(Dir, "/run/cdi"),
+    sandbox(File, "/etc/cdi/*.yaml"),
+    sandbox(File, "/etc/cdi/*.json"),
+    sandbox(File, "/run/cdi/*.yaml"),
+    sandbox(File, "/run/cdi/*.json"),
+    sandbox(File, "/sys/fs/selinux/enforce").limit_kib(1),
+    sandbox(File, "/proc/self/attr/current").limit_kib(4),
     // The process.
     process("/proc/self/environ")
         .limit_kib(2 << 10)

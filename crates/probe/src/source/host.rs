@@ -63,16 +63,39 @@ impl Default for HostOptions {
 pub fn collect_host(options: &HostOptions, progress: &mut dyn FnMut(&[Waiting])) -> RawSet {
     let mut collection = Collection::new(options);
     collection.start_calm();
-    while !collection.supervisor.is_idle() {
-        if let Some(finished) = collection.supervisor.next_finished(TICK) {
-            collection.take(finished);
+    collection.run(progress)
+}
+
+/// Runs cuInit once more, as trial number `trial`, and goes on to a context, memory and a kernel:
+/// what a collection without [`HostOptions::context`] leaves out.
+pub fn collect_context(
+    options: &HostOptions,
+    trial: u32,
+    progress: &mut dyn FnMut(&[Waiting]),
+) -> RawSet {
+    let options = HostOptions { context: true, trials: trial, ..options.clone() };
+    let mut collection = Collection::new(&options);
+    collection.stage = Stage::Driver;
+    collection.trials_done = trial.saturating_sub(1);
+    let limit = collection.left().min(ACTIVE_LIMIT);
+    collection.start(CUINIT, trial, limit);
+    collection.run(progress)
+}
+
+impl Collection<'_> {
+    /// Goes on until nobody is waited for.
+    fn run(mut self, progress: &mut dyn FnMut(&[Waiting])) -> RawSet {
+        while !self.supervisor.is_idle() {
+            if let Some(finished) = self.supervisor.next_finished(TICK) {
+                self.take(finished);
+            }
+            self.go_on();
+            let waiting: Vec<Waiting> = self.supervisor.waiting().collect();
+            progress(&waiting);
         }
-        collection.go_on();
-        let waiting: Vec<Waiting> = collection.supervisor.waiting().collect();
-        progress(&waiting);
+        progress(&[]);
+        self.into_set()
     }
-    progress(&[]);
-    collection.into_set()
 }
 
 /// How far a collection has come.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use facts::Errno;
 
 pub use self::case::collect_case;
-pub use self::host::{HostOptions, collect_host};
+pub use self::host::{HostOptions, collect_context, collect_host};
 pub use self::text::{TextInput, collect_text};
 
 /// Why a source gave nothing. What can be told with a part missing is no error; the items then say

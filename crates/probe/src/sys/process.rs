@@ -144,4 +144,3 @@ pub(crate) fn peak_memory_of_children() -> Option<u64> {
     let kibibytes = u64::try_from(usage.ru_maxrss).ok()?;
     (returned == 0).then_some(kibibytes * 1024)
 }
-

@@ -5,7 +5,8 @@ use facts::model::framework::FrameworkMessage;
 use facts::model::nvml::NvmlResult;
 use facts::{Facts, Observed, Origin};
 
-use super::{Symptom, SymptomId};
+use super::{Symptom, SymptomId, hardware};
+use crate::machine;
 use crate::readings::{self, code};
 
 /// Every symptom that the facts show, in a fixed order.
@@ -16,12 +17,16 @@ pub fn derive(facts: &Facts) -> Vec<Symptom> {
     nvml(facts, &mut found);
     driver_absent(facts, &mut found);
     gpus(facts, &mut found);
+    for (id, summary, origin) in super::driver_side::symptoms(facts) {
+        push(&mut found, id, None, summary, &origin);
+    }
     engine(facts, &mut found);
     framework(facts, &mut found);
+    super::peers::derive(facts, &mut found);
     found
 }
 
-fn push(
+pub(super) fn push(
     found: &mut Vec<Symptom>,
     id: SymptomId,
     code: Option<i64>,
@@ -96,7 +101,8 @@ fn cuda_init(facts: &Facts, found: &mut Vec<Symptom>) {
 
 /// "It works with X", and nothing is said of it without: it does not work without.
 fn only_under_a_condition(facts: &Facts, found: &mut Vec<Symptom>) {
-    if facts.cuda.plain().next().is_some() {
+    // Where work between GPUs is what fails, such a sentence is about that work.
+    if facts.cuda.plain().next().is_some() || facts.p2p.broken().is_some() {
         return;
     }
     let cured = facts.cuda.trials.iter().find(|trial| trial.ok() && trial.under.is_some());
@@ -206,11 +212,25 @@ fn load_error(facts: &Facts) -> Option<&facts::Seen<String>> {
     library.cuda_load_error.as_seen().or_else(|| library.nvml_load_error.as_seen())
 }
 
+/// How many of the GPUs on the bus belong here: a container sees its host's bus, and was given the
+/// GPUs whose nodes it has.
+fn given(facts: &Facts, on_bus: usize) -> usize {
+    let nodes = facts.node.gpu_nodes().filter(|(_, node)| node.is_seen()).count();
+    if machine::in_container(facts) && nodes > 0 { nodes.min(on_bus) } else { on_bus }
+}
+
+/// Whether somebody chose so many GPUs on purpose: CUDA_VISIBLE_DEVICES has as many entries as CUDA
+/// counts GPUs. A list that breaks off at an entry that no GPU has is longer than that.
+fn chosen(facts: &Facts, counted: u32) -> bool {
+    let Observed::Seen(seen) = facts.process.env("CUDA_VISIBLE_DEVICES") else { return false };
+    counted > 0 && u32::try_from(seen.value.split(',').count()) == Ok(counted)
+}
+
 fn gpus(facts: &Facts, found: &mut Vec<Symptom>) {
-    let on_bus = facts.pci.gpus().count();
+    let on_bus = hardware::expected_on_bus(facts);
     if let Some(seen) = facts.nvml.count.as_seen() {
         let counted = usize::try_from(seen.value).unwrap_or(usize::MAX);
-        if counted < on_bus {
+        if counted < given(facts, on_bus) {
             let summary = format!("NVML counts {counted} of {on_bus} GPUs on the bus");
             push(found, SymptomId::GpuMissing, None, summary, &seen.origin);
         } else if counted == 0 {
@@ -220,6 +240,7 @@ fn gpus(facts: &Facts, found: &mut Vec<Symptom>) {
     }
     if let (Some(cuda), Some(nvml)) = (facts.cuda.count.as_seen(), facts.nvml.count.as_seen())
         && cuda.value < nvml.value
+        && !chosen(facts, cuda.value)
     {
         let summary = format!("CUDA counts {} of the {} GPUs that NVML lists", cuda.value, nvml.value);
         push(found, SymptomId::GpuMissing, None, summary, &cuda.origin);
@@ -251,9 +272,8 @@ fn gpus(facts: &Facts, found: &mut Vec<Symptom>) {
     if let Some(event) = facts.log.first(&FAULTS) {
         let summary = format!("the kernel log says: {}", facts::observed::clean_excerpt(&event.text));
         push(found, SymptomId::GpuFaulted, None, summary, &event.origin);
-    } else if let Some((xid, event)) = facts.log.xids().next() {
-        let summary = format!("the kernel log has Xid {xid}");
-        push(found, SymptomId::GpuFaulted, Some(i64::from(xid)), summary, &event.origin);
+    } else if let Some(symptom) = hardware::xid(facts).or_else(|| hardware::faulted(facts)) {
+        found.push(symptom);
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn write<W: Write>(
 
 fn cost(remedy: &Remedy) -> String {
     match (remedy.impact, remedy.stops.as_str()) {
-        (Impact::None, "") => Impact::None.name().to_owned(),
+        (Impact::None, "" | "nothing") => Impact::None.name().to_owned(),
         (impact, "") => impact.name().to_owned(),
         (impact, stops) => format!("{}; stops {stops}", impact.name()),
     }

@@ -33,7 +33,7 @@ pub(super) fn folder(reading: &Reading, facts: &mut Facts) {
 
 /// /sys/fs/selinux/enforce: `1` or `0`; absent where SELinux is off.
 pub(super) fn selinux(reading: &Reading, facts: &mut Facts) {
-    let mode = match reading.without_bytes() {
+    let mode = match reading.without_bytes::<SelinuxMode>() {
         Some(Observed::Absent(origin)) => Observed::seen(SelinuxMode::Disabled, origin),
         _ => reading.single(|text| match text.trim() {
             "1" => Some(SelinuxMode::Enforcing),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::container::is_gvisor;
 use super::reading::{Learn, Reading};
 use crate::model::Facts;
-use crate::model::pci::{Link, PciAddress, PciDevice, VENDOR_NVIDIA};
+use crate::model::pci::{Link, LinkErrors, PciAddress, PciDevice, VENDOR_NVIDIA};
 use crate::observed::{Observed, Origin, Seen, Why};
 use crate::parse::pci_sysfs as parse;
 use crate::raw::{RawItem, RawSet};
@@ -147,6 +147,7 @@ fn device(address: PciAddress, attributes: &Attributes) -> PciDevice {
         link: link(attributes),
         power_state: observed(attributes, "power_state", word),
         runtime_status: observed(attributes, "power/runtime_status", word),
+        link_errors: link_errors(attributes),
         numa_node: observed(attributes, "numa_node", |text| text.trim().parse().ok()),
         iommu_group: observed(attributes, "iommu_group", |text| {
             parse::link_name(text)?.parse().ok()
@@ -196,6 +197,16 @@ fn driver(attributes: &Attributes) -> Observed<String> {
         }) => Observed::Absent(origin),
         other => other.map(|_| String::new()),
     }
+}
+
+/// The three counters. Ports without AER have none of the files, and one that cannot be read
+/// counts nothing.
+fn link_errors(attributes: &Attributes) -> Observed<LinkErrors> {
+    let total = |name: &str| observed(attributes, name, parse::aer_total);
+    let correctable = total("aer_dev_correctable");
+    let nonfatal = total("aer_dev_nonfatal").value().copied().unwrap_or(0);
+    let fatal = total("aer_dev_fatal").value().copied().unwrap_or(0);
+    correctable.map(|correctable| LinkErrors { correctable, nonfatal, fatal })
 }
 
 /// All four attributes, or the state of the first that could not be had.

@@ -2,7 +2,7 @@
 
 use super::glob;
 use super::reading::Reading;
-use super::{container, driver, environment, host, modules, nodes, pci, policy, toolkit};
+use super::{build_log, cdi, container, driver, environment, host, modules, nodes, pci, policy, toolkit};
 use crate::model::Facts;
 use crate::parse::elf_library;
 
@@ -74,6 +74,8 @@ const ROUTES: &[(&str, Reader)] = &[
     ("/usr/lib/modules", AtTheEnd),
     ("/lib/modules/*/modules.dep", AtTheEnd),
     ("/usr/lib/modules/*/modules.dep", AtTheEnd),
+    ("/var/lib/dkms/nvidia*/*/build/make.log", Now(build_log::make_log)),
+    ("/var/lib/dkms/nvidia*/*/*/*/log/make.log", Now(build_log::make_log)),
     // The kernel's configuration.
     ("/proc/config.gz", AtTheEnd),
     ("/boot/config-*", AtTheEnd),
@@ -137,6 +139,14 @@ const ROUTES: &[(&str, Reader)] = &[
         "/etc/nvidia-container-runtime/config.toml",
         Now(container::nvidia_runtime),
     ),
+    ("/etc/cdi", Now(cdi::folder)),
+    ("/run/cdi", Now(cdi::folder)),
+    ("/var/run/cdi", Now(cdi::folder)),
+    ("/etc/cdi/*", Now(cdi::spec)),
+    ("/run/cdi/*", Now(cdi::spec)),
+    ("/var/run/cdi/*", Now(cdi::spec)),
+    ("/sys/fs/selinux/enforce", Now(cdi::selinux)),
+    ("/proc/self/attr/current", Now(cdi::label)),
     // The process.
     ("/proc/self/environ", Now(environment::environ)),
     ("/proc/self/limits", Now(environment::limits)),

@@ -42,6 +42,9 @@ pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
     if text.contains("libcuda.so.1 (libc6") || text.contains("libnvidia-ml.so.1 (libc6") {
         binary::apply_ldconfig(&named("ldconfig -p"), facts);
     }
+    if text.contains("deviceNodes:") {
+        crate::extract::cdi::enter(item, "a pasted CDI spec", text, facts);
+    }
     nodes(item, text, facts);
     majors(item, text, facts);
     options(item, text, facts);

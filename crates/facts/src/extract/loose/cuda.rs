@@ -7,11 +7,11 @@ use crate::model::cuda::{Stage, Trial, TrialResult};
 
 pattern! {
     /// `cuInit(0) = 3`, `cuInit -> 3`, `cuInit returned CUDA_ERROR_UNKNOWN`, `cuInit (+x): 999`.
-    INIT = r"(?i)\bcu_?init\b[^\n]{0,100}?(?:=|→|->|=>|:|\breturn(?:s|ed|ing)?\b|\banswer(?:s|ed)?\b|\bgives?\b|\bgave\b|\bwith\b|\bcode\b|\bfails?\b|\bfailed\b|\brc\b|\bresults? in\b)\s*[(`']?(?:error\s*)?(?:code\s*)?(?P<code>\d{1,3}|CUDA_SUCCESS|CUDA_ERROR_\w+)\b(?P<next>.?)"
+    INIT = r"(?i)\bcu_?init\b[^\n]{0,100}?(?:=|→|->|=>|:|\breturn(?:s|ed|ing)?\b|\banswer(?:s|ed)?\b|\bgives?\b|\bgave\b|\bwith\b|\bcode\b|\bfails?\b|\bfailed\b|\brc\b|\bresults? in\b)\s*[(`']?(?:error\s*)?(?:code\s*)?(?P<code>\d{1,3}|CUDA_SUCCESS|CUDA_ERROR_\w+)\b(?P<next>.{0,2})"
 }
 pattern! {
     /// `cuInit 802 (system not yet initialized)`.
-    INIT_BARE = r"(?i)\bcu_?init(?:\(0\))?\s+(?P<code>[1-9]\d{0,2})\b(?P<next>.?)"
+    INIT_BARE = r"(?i)\bcu_?init(?:\(0\))?\s+(?P<code>[1-9]\d{0,2})\b(?P<next>.{0,2})"
 }
 pattern! {
     /// `CUDA error 304`, `cuda runtime error (802)`, `Error 803:`, `error=46 :`, `CUDA error code=35`.
@@ -120,7 +120,7 @@ fn code_of(line: &Line<'_>) -> Option<(i64, bool)> {
 fn goes_on(next: &str) -> bool {
     let mut chars = next.chars();
     match chars.next() {
-        Some('.') => chars.next().is_none_or(|ch| ch.is_ascii_digit()),
+        Some('.') => chars.next().is_some_and(|ch| ch.is_ascii_digit()),
         Some('%') => true,
         _ => false,
     }

@@ -14,6 +14,9 @@ pattern! { DENIED = r"(?i)\b(?:no|without|never|not an?|instead of|unlike)\b[^.\
 const LIMIT: usize = 16;
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    if !["GSP", "gsp", "WPR2", "119", "120"].iter().any(|word| line.has(word)) {
+        return;
+    }
     let quoted = line.has("NVRM:");
     let told = !quoted && matches(&SILENT, line.text) && !matches(&DENIED, line.text);
     if told && facts.firmware.silence_told.len() < LIMIT {

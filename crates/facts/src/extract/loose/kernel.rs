@@ -38,9 +38,15 @@ pattern! {
     RESUME_LINE = r"\bPM: (?:suspend (?:entry|exit)|hibernation: hibernation (?:entry|exit)|resume from hibernation)|\bACPI: PM: Waking up from system sleep state S\d|\bsystemd-sleep\[\d+\]: (?:System returned from sleep|Entering sleep state|Performing sleep operation)"
 }
 
+/// Words of which a line on Secure Boot or on the time since boot holds one.
+const MARKS: [&str; 7] = ["ecure", "SECURE", "day", "week", "year", "uptime", " d "];
+
 const SECONDS_A_DAY: u64 = 86_400;
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    if !line.has("CONFIG_") && !MARKS.iter().any(|word| line.has(word)) {
+        return;
+    }
     for found in SETTING.iter().flat_map(|regex| regex.captures_iter(line.text)) {
         let name = found.name("name").map_or("", |name| name.as_str());
         if SETTINGS_OF_INTEREST.contains(&name) {
@@ -66,9 +72,14 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
 /// What only prose tells.
 pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
     const LIMIT: usize = 16;
-    let denied = line.text.to_lowercase().contains("without suspend")
-        || line.text.to_lowercase().contains("no suspend")
-        || line.text.to_lowercase().contains("never suspend");
+    let lower = line.text.to_lowercase();
+    if !["suspend", "resum", "hibern", "standby", "sleep", "wak", "s2idle"]
+        .iter()
+        .any(|word| lower.contains(word))
+    {
+        return;
+    }
+    let denied = ["without", "no", "never"].iter().any(|word| lower.contains(&format!("{word} suspend")));
     let told = matches(&RESUME_LINE, line.text) || (matches(&SUSPEND, line.text) && !denied);
     if told && facts.host.suspend_told.len() < LIMIT {
         let text = crate::observed::clean_excerpt(line.text);

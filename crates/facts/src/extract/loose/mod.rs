@@ -8,22 +8,31 @@ mod blocks;
 mod bus;
 mod cpu_build;
 mod cuda;
+mod denials;
 mod engine;
 mod environment;
 mod fabric;
+mod faults;
 mod framework;
 mod gsp;
+mod hardware;
 mod kernel;
 mod module_build;
 mod module_load;
 mod module_paths;
 mod nccl;
 mod nvml;
+mod opened;
 mod pattern;
 mod peers;
+mod platform;
+mod power;
 mod share;
 mod statement;
+mod story;
+mod surroundings;
 
+pub(crate) use denials::mode_of as selinux_mode;
 pub(crate) use peers::switches as peer_switches;
 
 /// A line longer than this is cut: no message of any program is.
@@ -59,17 +68,27 @@ fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
         fabric::read(&at, prose, facts);
         nccl::read(&at, facts);
         share::read(&at, prose, facts);
+        hardware::read(&at, prose, facts);
+        platform::read(&at, prose, facts);
+        power::read(&at, prose, facts);
         kernel::read(&at, facts);
         module_build::read(&at, facts);
         module_load::read(&at, facts);
         module_paths::read(&at, facts);
+        denials::read(&at, facts);
+        opened::read(&at, facts);
+        surroundings::read(&at, facts);
+        story::read(&at, facts);
         if prose {
+            story::read_prose(&at, facts);
             environment::read(&at, facts);
             statement::read(&at, facts);
             kernel::read_prose(&at, facts);
             gsp::read(&at, facts);
+            module_load::read_prose(&at, facts);
         }
     }
+    faults::apply(item, text, facts);
 }
 
 fn bounded(line: &str) -> &str {

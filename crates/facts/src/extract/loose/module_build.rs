@@ -13,7 +13,7 @@ pattern! {
 }
 pattern! {
     /// Failures that name nvidia: DKMS's autoinstall, the installer, akmods.
-    NVIDIA_BUILD = r"(?i)\bautoinstall on (?P<kernel>[\w.+~-]+)\S* failed for [^\n]*\bnvidia|\bFailed to run [`'][^`'\n]*dkms build[^`'\n]*-m nvidia[^`'\n]*?(?:-k (?P<k>[\w.+~-]+))?[^\n]*[`']|\bUnable to build the NVIDIA kernel module|\bnvidia kernel module was not created|\bnvidia(?:-uvm|-drm|-modeset)?\.ko failed to build\b|\bBuilding and installing nvidia-kmod\b[^\n]*\bFAILED\b|\bBuilding kmod-nvidia\S* for kernel (?P<akmod>[\w.+~-]+) failed|/var/lib/dkms/nvidia[\w.-]*/[^\s/]+/build/make\.log for more"
+    NVIDIA_BUILD = r"(?i)\bautoinstall on (?P<kernel>[\w.+~-]+)\S* failed for [^\n]*\bnvidia|\bFailed to run [`'][^`'\n]*dkms build[^`'\n]*-m nvidia(?:[^`'\n]*?-k (?P<k>[\w.+~-]+))?[^\n]*[`']|\bUnable to build the NVIDIA kernel module|\bnvidia kernel module was not created|\bnvidia(?:-uvm|-drm|-modeset)?\.ko failed to build\b|\bBuilding and installing nvidia-kmod\b[^\n]*\bFAILED\b|\bBuilding kmod-nvidia\S* for kernel (?P<akmod>[\w.+~-]+) failed|/var/lib/dkms/nvidia[\w.-]*/[^\s/]+/build/make\.log for more"
 }
 pattern! {
     /// `Your kernel headers for kernel 6.4.6 cannot be found at …`, and the installer's.
@@ -43,7 +43,15 @@ pattern! {
     DKMS_ROW = r"^\s*(?:[-*>]\s+)?`?(?P<name>nvidia(?:-(?:current|open|srv|tesla|legacy|kernel|driver|kmod)[\w.-]*|-\d+[\w-]*)?)(?:/|, )(?P<version>[\d.]+[\w.~-]*)(?:, (?P<kernel>\d[\w.+~-]+), [\w-]+)?: (?P<state>added|built|installed|broken)"
 }
 
+/// Words of which each message holds one; a line without any is passed over at little cost.
+const MARKS: [&str; 10] = [
+    "rror", "ERROR", "nvidia", "NVIDIA", "ompiler", "gcc", "clang", "headers", "kernel source", "bad return",
+];
+
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    if !MARKS.iter().any(|word| line.has(word)) {
+        return;
+    }
     failures(line, facts);
     if let Some(fault) = fault(line.text) {
         let of_nvidia = matches(&OF_NVIDIA, line.text)

@@ -5,6 +5,7 @@ use super::Line;
 use super::pattern::{captures, matches, pattern};
 use crate::model::Facts;
 use crate::model::module_message::{ModuleMessage, Refusal};
+use crate::observed::{Seen, clean_excerpt};
 use crate::parse::proc_modules::canonical;
 
 pattern! {
@@ -26,13 +27,32 @@ pattern! {
     INSTALLER_LOAD = r"(?i)\bERROR: Unable to load the (?:kernel module '?nvidia|'?nvidia[\w-]*'? kernel module)"
 }
 
+pattern! {
+    /// A build of the open modules by somebody else, most often to force peer-to-peer access.
+    PATCHED = r"(?i)\b(?:patched|community|modified|custom|tinygrad|aikitoria)\b[^.\n]{0,40}\b(?:p2p|nvidia|driver|(?:open-gpu-)?kernel[- ]modules?)\b|\b\d{3}\.\d{2,3}(?:\.\d{2})?-p2p\b|\bP2P (?:patch|fork|driver)\b"
+}
+
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    if !["nvidia", "NVIDIA", "signed"].iter().any(|word| line.has(word)) {
+        return;
+    }
     not_found(line, facts);
     refused(line, facts);
     if matches(&INSTALLER_KEY, line.text) {
         hear("nvidia", Refusal::KeyMissing, line, facts);
     } else if matches(&INSTALLER_LOAD, line.text) {
         hear("nvidia", Refusal::Other, line, facts);
+    }
+}
+
+/// What only prose tells: the build is not NVIDIA's own.
+pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
+    let marked = ["p2p", "P2P", "atch", "ommunity", "odified", "ustom", "tinygrad", "aikitoria"];
+    if facts.module.patched_told.is_none()
+        && marked.iter().any(|word| line.has(word))
+        && matches(&PATCHED, line.text)
+    {
+        facts.module.patched_told = Some(Seen::new(clean_excerpt(line.text), line.origin()));
     }
 }
 
@@ -89,7 +109,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for pattern in [&NOT_FOUND, &REFUSED, &INSTALLER_KEY, &INSTALLER_LOAD] {
+        for pattern in [&NOT_FOUND, &REFUSED, &INSTALLER_KEY, &INSTALLER_LOAD, &PATCHED] {
             assert!(pattern.is_some());
         }
     }

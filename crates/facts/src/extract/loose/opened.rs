@@ -2,7 +2,7 @@
 //! programs and people tell it.
 
 use super::Line;
-use super::pattern::{captures, pattern};
+use super::pattern::{captures, matches, pattern};
 use crate::model::Facts;
 use crate::model::node::NodeOpen;
 use crate::observed::Errno;
@@ -63,6 +63,9 @@ fn traced(text: &str) -> Option<(String, NodeOpen)> {
 }
 
 fn told(text: &str) -> Option<(String, NodeOpen)> {
+    if matches(&TRACED, text) {
+        return None;
+    }
     if let Some(found) = captures(&PYTHON, text) {
         let number = found["number"].parse().ok()?;
         return Some((found["path"].to_owned(), NodeOpen::Failed(Errno(number))));

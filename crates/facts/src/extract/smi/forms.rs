@@ -51,7 +51,11 @@ impl Output<'_> {
 
     pub(super) fn csv(&mut self, text: &str) {
         let command = match &self.item.name {
-            ItemName::Command(line) if line.contains("--query-gpu") => Some(line.as_str()),
+            ItemName::Command(line)
+                if line.contains("--query-gpu") || line.contains("--query-remapped-rows") =>
+            {
+                Some(line.as_str())
+            }
             ItemName::Command(_)
             | ItemName::File(_)
             | ItemName::Probe { .. }

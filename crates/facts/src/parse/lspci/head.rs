@@ -40,6 +40,7 @@ fn empty(address: PciAddress) -> PciDevice {
         link: Observed::default(),
         power_state: Observed::default(),
         runtime_status: Observed::default(),
+        link_errors: Observed::default(),
         numa_node: Observed::default(),
         iommu_group: Observed::default(),
     }

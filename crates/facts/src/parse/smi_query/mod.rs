@@ -1,5 +1,6 @@
 //! `nvidia-smi -q`: an indented tree, whole or in the parts that `grep` left of it.
 
+mod health;
 mod tree;
 
 use super::{At, Parsed};
@@ -92,6 +93,7 @@ fn fill(queried: &mut QueriedGpu) {
     let mut memory_total = None;
     for Entry { line, path, value } in entries.iter() {
         let text = || Some(value.clone());
+        health::fill(path, value, &mut gpu.health);
         match path.as_str() {
             "Product Name" => gpu.name = text(),
             "Product Architecture" => gpu.architecture = text(),

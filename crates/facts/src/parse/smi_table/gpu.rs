@@ -1,13 +1,17 @@
 //! The lines of one GPU: name and bus address, memory and compute mode, MIG mode.
 
+use crate::model::health::GpuHealth;
 use crate::model::nvml::NvmlGpu;
 use crate::model::pci::PciAddress;
 
 /// The first line: index, name and persistence mode; bus address and display; ECC errors.
 pub(super) fn first_line(cells: &[&str]) -> Option<NvmlGpu> {
-    let [left, middle, ..] = cells else {
+    let [left, middle, right @ ..] = cells else {
         return None;
     };
+    // The last column counts uncorrectable memory errors; `0`, `Off` and `N/A` are the usual ones.
+    let errors = right.first().and_then(|cell| cell.parse().ok());
+    let health = GpuHealth { uncorrectable_volatile: errors, ..GpuHealth::default() };
     let (index, rest) = left.split_once(char::is_whitespace)?;
     let index = index.parse().ok()?;
     let (name, persistence) = split_persistence(rest.trim());
@@ -20,6 +24,7 @@ pub(super) fn first_line(cells: &[&str]) -> Option<NvmlGpu> {
         name: name.filter(|name| !matches!(*name, "ERR!" | "N/A")).map(str::to_owned),
         persistence,
         address,
+        health,
         ..NvmlGpu::default()
     })
 }
@@ -39,9 +44,10 @@ fn split_persistence(text: &str) -> (Option<&str>, Option<bool>) {
 
 /// The lines below it: memory usage in the second cell; compute mode, then MIG mode, in the third.
 pub(super) fn next_line(cells: &[&str], gpu: &mut NvmlGpu) {
-    let [_, middle, right, ..] = cells else {
+    let [left, middle, right, ..] = cells else {
         return;
     };
+    condition(left, right, gpu);
     if gpu.memory_mib.is_none() && middle.contains('/') {
         gpu.memory_mib = memory(middle);
     }
@@ -57,6 +63,19 @@ pub(super) fn next_line(cells: &[&str], gpu: &mut NvmlGpu) {
             "Disabled" => Some(false),
             _ => None,
         };
+    }
+}
+
+/// Performance state and utilization of the second line: `N/A   32C    P8   12W / 72W`, `97%`.
+fn condition(left: &str, right: &str, gpu: &mut NvmlGpu) {
+    let state = |word: &str| word.strip_prefix('P')?.parse().ok().filter(|state| *state <= 15);
+    let health = &mut gpu.health;
+    if health.performance_state.is_none() {
+        health.performance_state = left.split_whitespace().find_map(state);
+    }
+    if health.utilization_percent.is_none() {
+        let percent = right.split_whitespace().next().and_then(|word| word.strip_suffix('%'));
+        health.utilization_percent = percent.and_then(|percent| percent.parse().ok());
     }
 }
 

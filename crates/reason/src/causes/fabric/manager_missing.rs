@@ -152,7 +152,7 @@ fn without_switch(facts: &Facts, board: &Board, origin: &Origin) -> Switches {
 
 /// Boards that sit on NVSwitch machines: SXM modules of A100 and later with many siblings. PCIe,
 /// NVL and workstation boards do not.
-fn is_switch_board(board: &Board) -> bool {
+pub(super) fn is_switch_board(board: &Board) -> bool {
     const NAMES: [&str; 9] = [
         "SXM",
         "HGX",
@@ -262,13 +262,13 @@ fn remedy(facts: &Facts) -> Remedy {
 }
 
 /// Blackwell boards, whose switches speak InfiniBand to their manager.
-fn fifth_nvlink(facts: &Facts) -> bool {
+pub(super) fn fifth_nvlink(facts: &Facts) -> bool {
     readings::boards(facts).iter().any(|board| {
         board.value.product.architecture.starts_with("Blackwell") && is_switch_board(&board.value)
     })
 }
 
-fn install(facts: &Facts, version: &str) -> String {
+pub(super) fn install(facts: &Facts, version: &str) -> String {
     let branch = version.split('.').next().unwrap_or_default();
     match machine::distribution(facts) {
         Distribution::Ubuntu | Distribution::Debian | Distribution::Proxmox => {

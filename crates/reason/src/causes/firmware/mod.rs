@@ -9,6 +9,8 @@ use crate::readings::{self, code};
 
 pub(super) mod gsp_lacks_chip;
 pub(super) mod gsp_missing;
+pub(super) mod gsp_timeout;
+pub(super) mod gsp_version_skew;
 
 /// Where it was seen that GSP firmware runs on every GPU that says anything of it, and its version
 /// there. `None` when one says that none runs, and when nothing is known.

@@ -3,8 +3,10 @@
 use facts::version::CudaVersion;
 use facts::{Facts, Observed, Seen};
 
+pub(super) mod cpu_build;
 pub(super) mod driver_too_old;
 pub(super) mod lacks_arch;
+pub(super) mod ptx_too_new;
 pub(super) mod toolkit_mismatch;
 
 /// The CUDA version that PyTorch is built for, or else another package, with whose it is.

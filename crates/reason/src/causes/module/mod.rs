@@ -9,6 +9,9 @@ use crate::remedy::{Impact, Remedy};
 pub(super) mod deadlock;
 pub(super) mod needs_open;
 pub(super) mod not_loaded;
+pub(super) mod open_unsupported;
+pub(super) mod rm_init_failed;
+pub(super) mod uptime_hang;
 pub(super) mod version_skew;
 
 /// Takes the modules out in the order of their dependence and loads them again.

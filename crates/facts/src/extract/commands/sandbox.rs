@@ -1,0 +1,63 @@
+//! Commands about containers and policy whose output has a meaning of its own.
+
+use super::Output;
+use crate::extract::loose::selinux_mode;
+use crate::model::Facts;
+use crate::observed::{Observed, Origin};
+use crate::version::DriverVersion;
+
+/// Notes what these commands say; none of them keeps another reader from the same output.
+pub(super) fn observe(output: &Output<'_>, facts: &mut Facts) {
+    let first = output.text.lines().map(str::trim).find(|line| !line.is_empty());
+    let origin = output.item.origin_at(1, first.unwrap_or(""));
+    match (output.command.program(), first) {
+        ("getenforce", Some(word)) => {
+            if let Some(mode) = selinux_mode(word) {
+                facts.sandbox.engine.selinux = Observed::seen(mode, origin);
+            }
+        }
+        ("ls" | "ll" | "find", _) => folders(output, &origin, facts),
+        ("runsc", Some(_)) => gvisor(output, &origin, facts),
+        ("nvidia-smi", Some(_)) if output.command.container().is_some() => {
+            let answers = output.text.contains("| NVIDIA-SMI") || output.text.contains("(UUID: GPU-");
+            if answers {
+                facts.sandbox.engine.nvml_works_inside = Observed::seen((), origin);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn folders(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
+    let operand = |path: &str| output.command.operands().any(|word| word.trim_end_matches('/') == path);
+    let empty = output.text.trim().is_empty() || output.text.trim() == "total 0";
+    let missing = output.text.contains("No such file or directory");
+    if operand("/dev/char") || output.command.operands().any(|word| word.starts_with("/dev/char/195")) {
+        let links = output.text.contains("nvidia");
+        let whole = !output.filtered()
+            || output.grep_pattern().is_some_and(|pattern| pattern.contains("nvidia") || pattern.contains("195"));
+        if links || whole {
+            facts.sandbox.engine.char_links = Observed::seen(links, origin.clone());
+        }
+    }
+    if operand("/proc") && !output.filtered() && (empty || missing) {
+        facts.sandbox.engine.proc_mounted = Observed::seen(false, origin.clone());
+    }
+    let cdi = ["/etc/cdi", "/run/cdi", "/var/run/cdi"].iter().any(|folder| operand(folder));
+    if cdi && (empty || missing) && !output.text.contains(".yaml") {
+        facts.sandbox.engine.cdi.specs.or_better(Observed::Absent(origin.clone()));
+    }
+}
+
+/// `runsc nvproxy list-supported-drivers`: a version a line.
+fn gvisor(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
+    if !output.line.contains("list-supported-drivers") || output.filtered() {
+        return;
+    }
+    let words = output.text.split_whitespace().take(4096);
+    let versions: Vec<DriverVersion> = words.filter_map(DriverVersion::parse).collect();
+    if !versions.is_empty() {
+        facts.mentions_gpu = true;
+        facts.sandbox.engine.gvisor_supports = Observed::seen(versions, origin.clone());
+    }
+}

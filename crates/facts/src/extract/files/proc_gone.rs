@@ -1,0 +1,57 @@
+//! A machine seen without /proc: what is not in a /proc that is not there proves nothing.
+
+use crate::model::Facts;
+use crate::observed::{Observed, Origin};
+use crate::raw::{ItemName, RawSet, RawState};
+
+/// Files that every kernel has, wherever /proc is mounted.
+const ALWAYS_THERE: [&str; 6] = [
+    "/proc/self/status",
+    "/proc/version",
+    "/proc/uptime",
+    "/proc/modules",
+    "/proc/devices",
+    "/proc/self/mountinfo",
+];
+
+/// How many of them must have been looked for and be absent.
+const WITNESSES: usize = 3;
+
+/// Says whether /proc is mounted, and takes back what its absence made others say.
+pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
+    let mut missing: Vec<Origin> = Vec::new();
+    let mut there = None;
+    for item in raw.items() {
+        let ItemName::File(path) = &item.name else { continue };
+        if !ALWAYS_THERE.contains(&path.as_str()) {
+            continue;
+        }
+        match item.state {
+            RawState::Absent => missing.push(item.origin()),
+            RawState::Bytes(_) => there = there.or_else(|| Some(item.origin())),
+            RawState::Denied(_) | RawState::TimedOut => {}
+        }
+    }
+    let mounted = match (there, missing.into_iter().nth(WITNESSES - 1)) {
+        (Some(origin), _) => Observed::seen(true, origin),
+        (None, Some(origin)) => Observed::seen(false, origin),
+        (None, None) => Observed::default(),
+    };
+    facts.sandbox.engine.proc_mounted.or_better(mounted);
+    if facts.sandbox.engine.proc_mounted.value() == Some(&false) {
+        forget_absences(facts);
+    }
+}
+
+/// Absence from a /proc that is not there becomes ignorance.
+fn forget_absences(facts: &mut Facts) {
+    let module = &mut facts.module;
+    if module.nvrm.absent().is_some() {
+        module.nvrm = Observed::default();
+    }
+    module.loaded.retain(|_, loaded| loaded.absent().is_none());
+    module.majors.retain(|_, major| major.absent().is_none());
+    if module.hmm_ranges.absent().is_some() {
+        module.hmm_ranges = Observed::default();
+    }
+}

@@ -1,0 +1,106 @@
+//! The GPU's own faults as reports and programs tell of them without the kernel's line: Xids, a
+//! GPU off the bus, memory errors, a recovery action.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Line;
+use super::pattern::{captures, group, matches, pattern};
+use crate::model::Facts;
+use crate::observed::{Seen, clean_excerpt};
+
+pattern! {
+    /// `Xid 79`, `XID error: 48`, `Xid=31 on Device=GPU-…`, `Xids 13, 31 and 45`, and the metric
+    /// `DCGM_FI_DEV_XID_ERRORS{gpu="0"} 79`.
+    XID = r"(?i)(?:\bXIDs?(?:[ _](?:errors?|code|event|number|error code))?\s*(?:was|is|of)?\s*[:=#(]{0,2}\s*|\bXID_ERRORS\{[^}]*\}\s+)(?P<list>\d{1,3}(?:\s*(?:,|/|&|and|then|->|→|followed by)\s*(?:Xid\s*)?\d{1,3})*)(?:[^\d.%]|$|\.\s|\.$)"
+}
+pattern! { DENIED = r"(?i)\b(?:no|not|never|without|isn't|wasn't|aren't|neither|nor|instead of|unlike|clean of)\b[^.\n]{0,24}\b(?:xids?|fallen|fell|fall)\b" }
+pattern! { OFF_BUS = r"(?i)\b(?:has |have |had )?(?:fallen|fell|falls|falling|dropped|drops|dropping) (?:completely )?off (?:of )?the (?:PCI(?:e|[- ]Express)? )?bus\b" }
+pattern! { MEMORY = r"(?i)\buncorrectable ECC error\b|\bCUDA_ERROR_ECC_UNCORRECTABLE\b|\bcudaErrorECCUncorrectable\b|\bdouble[- ]bit ECC error|\brow[- ]?remapp?(?:ing|er)? (?:has )?fail(?:ed|ure)\b" }
+pattern! {
+    RECOVERY = r"(?i)\brecovery action\b[^\n]{0,40}?\b(?P<action>(?:GPU )?Reset(?: Required)?|(?:Node |System )?Reboot(?: Required)?|Drain and Reset|Drain P2P|Bus Reset)\b"
+}
+
+static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d{1,3}").ok());
+
+/// Most statements of one kind that are kept.
+const LIMIT: usize = 64;
+
+pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
+    let lower = line.text.to_ascii_lowercase();
+    let marks = ["xid", "off", "ecc", "remap", "recovery action"];
+    if line.has("NVRM:") || !marks.iter().any(|mark| lower.contains(mark)) {
+        return;
+    }
+    xids(line, facts);
+    if matches(&MEMORY, line.text) && facts.nvml.memory_errors_told.len() < LIMIT {
+        facts.mentions_gpu = true;
+        let told = Seen::new(clean_excerpt(line.text), line.origin());
+        facts.nvml.memory_errors_told.push(told);
+    }
+    if !prose {
+        return;
+    }
+    if matches(&OFF_BUS, line.text)
+        && !matches(&DENIED, line.text)
+        && facts.log.told_off_bus.len() < LIMIT
+    {
+        facts.mentions_gpu = true;
+        facts.log.told_off_bus.push(line.origin());
+    }
+    if let Some(action) = group(&RECOVERY, line.text, "action")
+        && facts.nvml.recovery_told.len() < LIMIT
+    {
+        facts.mentions_gpu = true;
+        facts.nvml.recovery_told.push(Seen::new(action.to_owned(), line.origin()));
+    }
+}
+
+fn xids(line: &Line<'_>, facts: &mut Facts) {
+    let Some(found) = captures(&XID, line.text) else { return };
+    let (Some(list), Some(numbers)) = (found.name("list"), NUMBER.as_ref()) else { return };
+    if matches(&DENIED, line.text) || line.has("://") {
+        return;
+    }
+    for number in numbers.find_iter(list.as_str()) {
+        let known = number.as_str().parse().ok().filter(|n| nvabi::xid::by_number(*n).is_some());
+        if let Some(number) = known.filter(|_| facts.log.told_xids.len() < LIMIT) {
+            facts.mentions_gpu = true;
+            facts.log.told_xids.push(Seen::new(number, line.origin()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::loose::lines_of;
+
+    fn told(text: &str) -> Vec<u32> {
+        lines_of(text).log.told_xids.iter().map(|seen| seen.value).collect()
+    }
+
+    #[test]
+    fn xids_in_all_words() {
+        assert!([&XID, &DENIED, &OFF_BUS, &MEMORY, &RECOVERY].iter().all(|p| p.is_some()));
+        assert_eq!(told("the kernel log shows Xid 79 on one card"), [79]);
+        assert_eq!(told("XidCriticalError: Xid=48 on Device=GPU-1234, going unhealthy."), [48]);
+        assert_eq!(told("DCGM_FI_DEV_XID_ERRORS{gpu=\"3\",host=\"a\"} 94"), [94]);
+        assert_eq!(told("we get XID errors: 13, 31 and 45 from time to time"), [13, 31, 45]);
+        assert_eq!(told("GPU 3 XID error code 95."), [95]);
+        assert_eq!(told("there is no Xid 79 in dmesg"), Vec::<u32>::new());
+        assert_eq!(told("xid 3.5 times"), Vec::<u32>::new());
+        assert_eq!(told("NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen"), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn other_faults_in_words() {
+        let facts = lines_of("The GPU fell off the PCIe bus during training\nGPU Recovery Action is not None (Reset)\nRuntimeError: CUDA error: uncorrectable ECC error encountered\n");
+        assert_eq!(facts.log.told_off_bus.len(), 1);
+        assert_eq!(facts.nvml.recovery_told.first().map(|told| told.value.as_str()), Some("Reset"));
+        assert_eq!(facts.nvml.memory_errors_told.len(), 1);
+        assert!(lines_of("it never fell off the bus").log.told_off_bus.is_empty());
+        assert!(lines_of("GPU Recovery Action : None").nvml.recovery_told.is_empty());
+    }
+}

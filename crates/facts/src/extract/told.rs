@@ -1,0 +1,60 @@
+//! Faults of the GPU that a report tells of count as the kernel's lines do where it quotes none.
+
+use std::collections::BTreeMap;
+
+use crate::model::log::LogEvent;
+use crate::model::{Facts, Note};
+use crate::observed::Origin;
+
+/// Enters what was told, and remarks on Xids that say nothing of the GPU.
+pub(super) fn apply(facts: &mut Facts) {
+    if facts.log.with("XID").next().is_none() {
+        let told = std::mem::take(&mut facts.log.told_xids);
+        for xid in &told {
+            let event = event("XID", Some(xid.value), &xid.origin);
+            facts.log.events.push(event);
+        }
+        facts.log.told_xids = told;
+    }
+    let known = ["FALLEN_BUS", "FALLEN_BUS_INIT"];
+    if facts.log.first(&known).is_none()
+        && !facts.log.xids().any(|(xid, _)| xid == 79)
+        && let Some(origin) = facts.log.told_off_bus.first().cloned()
+    {
+        facts.log.events.push(event("FALLEN_BUS", None, &origin));
+    }
+    application_faults(facts);
+}
+
+fn event(signature: &'static str, xid: Option<u32>, origin: &Origin) -> LogEvent {
+    let mut captures = BTreeMap::new();
+    if let Some(xid) = xid {
+        captures.insert("xid", xid.to_string());
+    }
+    LogEvent {
+        signature,
+        captures,
+        time_s: None,
+        device: None,
+        origin: origin.clone(),
+        text: origin.excerpt.to_string(),
+    }
+}
+
+/// Xids of programs alone are no fault of the GPU, and a reader who searches for them must know.
+fn application_faults(facts: &mut Facts) {
+    let mut programs: Option<(u32, Origin)> = None;
+    for (number, event) in facts.log.xids() {
+        if !nvabi::xid::by_number(number).is_some_and(|xid| xid.application_fault) {
+            return;
+        }
+        programs = programs.or_else(|| Some((number, event.origin.clone())));
+    }
+    let Some((number, origin)) = programs else { return };
+    let text = format!(
+        "Xid {number} reports a fault of a program that used the GPU, not one of the GPU itself"
+    );
+    if !facts.notes.iter().any(|note| note.text == text) {
+        facts.notes.push(Note { text, origin });
+    }
+}

@@ -1,0 +1,83 @@
+//! Symptoms of the kernel's side: a module that cannot be built, found or loaded, a GPU that the
+//! driver was not given, and a kernel that crashed in the driver's code.
+
+use facts::model::module_message::ModuleMessage;
+use facts::{Facts, Origin, Seen};
+
+use super::SymptomId;
+use crate::readings;
+
+/// What the kernel's side shows: which symptom, in one line, and where it was seen.
+pub(super) fn symptoms(facts: &Facts) -> Vec<(SymptomId, String, Origin)> {
+    let works = readings::cuda_works(facts).is_some();
+    let mut found = Vec::new();
+    if let Some((summary, origin)) = faulted(facts) {
+        found.push((SymptomId::GpuFaulted, summary, origin));
+    }
+    if works || readings::module_runs(facts).is_some() {
+        return found;
+    }
+    if let Some(Seen { value, origin }) = facts.module.messages.iter().find(|seen| speaks(&seen.value))
+    {
+        found.push((SymptomId::DriverAbsent, summary_of(value), origin.clone()));
+    } else if let Some(event) = facts.log.first(&["ALREADY_BOUND", "PROBE_NOT_CALLED"]) {
+        let summary = "the nvidia module is not given the GPU".to_owned();
+        found.push((SymptomId::DriverAbsent, summary, event.origin.clone()));
+    }
+    found
+}
+
+/// Messages after which there is no driver to talk to.
+fn speaks(message: &ModuleMessage) -> bool {
+    match message {
+        ModuleMessage::NotFound { module, .. } | ModuleMessage::Refused { module, .. } => {
+            readings::is_main_module(module)
+        }
+        ModuleMessage::BuildFailed { of_nvidia, .. }
+        | ModuleMessage::BuildFault { of_nvidia, .. } => *of_nvidia,
+        ModuleMessage::HeadersMissing { .. } | ModuleMessage::CompilerDiffers => false,
+    }
+}
+
+fn summary_of(message: &ModuleMessage) -> String {
+    match message {
+        ModuleMessage::NotFound { .. } => "no nvidia module is found to be loaded",
+        ModuleMessage::Refused { .. } => "the kernel refuses to load the nvidia module",
+        ModuleMessage::BuildFailed { .. }
+        | ModuleMessage::BuildFault { .. }
+        | ModuleMessage::HeadersMissing { .. }
+        | ModuleMessage::CompilerDiffers => "the nvidia module cannot be built",
+    }
+    .to_owned()
+}
+
+/// Lines of the kernel log with which the driver gives a GPU up.
+const FAULTS: [&str; 14] = [
+    "OPEN_DC_ONLY",
+    "OPEN_UNSUPPORTED_OLD",
+    "GSP_NVDEC0",
+    "GSP_VER_MISMATCH",
+    "GSP_VER_UNKNOWN",
+    "GSP_WPR2_UP",
+    "GSP_RPC_TIMEOUT_OLD",
+    "GSP_HEARTBEAT_RM",
+    "GSP_HEARTBEAT_LIBOS",
+    "GSP_CLASS",
+    "UVM_GLOBAL_ERROR",
+    "UVM_FATAL_REPORTED",
+    "UVM_RFMR",
+    "NVLINK_RXDET",
+];
+
+fn faulted(facts: &Facts) -> Option<(String, Origin)> {
+    if let Some(event) = facts.log.first(&FAULTS) {
+        let text = facts::observed::clean_excerpt(&event.text);
+        return Some((format!("the kernel log says: {text}"), event.origin.clone()));
+    }
+    if let Some((function, event)) = readings::driver_crash(facts) {
+        let summary = format!("the kernel crashed or spins in {function}");
+        return Some((summary, event.origin.clone()));
+    }
+    let told = facts.firmware.silence_told.first()?;
+    Some(("a GSP that stopped answering is told of".to_owned(), told.origin.clone()))
+}
