@@ -162,6 +162,9 @@ fn process(run: &ProbeRun, facts: &mut Facts) {
     if let Some(bytes) = number("shm-bytes") {
         facts.process.shm_bytes = Observed::seen(bytes, run.origin.clone());
     }
+    if let Some(bytes) = number("shm-free-bytes") {
+        facts.process.shm_free_bytes = Observed::seen(bytes, run.origin.clone());
+    }
     if let Some(euid) = number("euid").and_then(|euid| u32::try_from(euid).ok()) {
         facts.node.euid.or_better(Observed::seen(euid, run.origin.clone()));
     }

@@ -1,6 +1,6 @@
 //! The user-space driver libraries.
 
-use crate::observed::{Observed, Origin};
+use crate::observed::{Observed, Origin, Seen};
 use crate::version::DriverVersion;
 
 /// What kind of file stands under a driver library's name.
@@ -56,4 +56,8 @@ pub struct Library {
     pub reported: Observed<DriverVersion>,
     /// Libraries preloaded or mapped that stand between program and driver.
     pub interposers: Vec<(String, Origin)>,
+    /// What a known interposer itself printed: errors and warnings of its own.
+    pub interposer_complaints: Vec<Seen<String>>,
+    /// Packages of a Linux driver that are installed, or whose installing is told: their names.
+    pub driver_packages: Vec<Seen<String>>,
 }

@@ -17,13 +17,114 @@ pub struct Process {
     pub env_listed: Vec<(String, Origin)>,
     /// Limits, by their names in /proc/PID/limits.
     pub limits: BTreeMap<String, Seen<Limit>>,
+    /// Limits as loose texts and traces tell them, in order. A text may speak of several
+    /// processes, a login shell and a job for example, so that none replaces another.
+    pub limits_told: Vec<Seen<(&'static str, Limit)>>,
+    /// What the system refused and a limit holds down, as programs report it.
+    pub refusals: Vec<Seen<Refusal>>,
+    /// What was changed about the process, and whether it helped.
+    pub attempts: Vec<Seen<Attempt>>,
+    /// What is told to start slowly: the program or call, and the seconds it takes.
+    pub slow_starts: Vec<Seen<(String, f64)>>,
+    /// Sizes in bytes of mappings that a trace shows, from 1 GiB on.
+    pub giant_mappings: Vec<Seen<u64>>,
+    /// Whether nvidia-persistenced's socket is there, or is used.
+    pub persistenced: Observed<bool>,
+    /// Indices of GPUs that the program asks CUDA for.
+    pub ordinals_wanted: Vec<Seen<u32>>,
     /// Size of /dev/shm in bytes.
     pub shm_bytes: Observed<u64>,
+    /// What is free of /dev/shm, in bytes.
+    pub shm_free_bytes: Observed<u64>,
+    /// Processes and threads that the cgroup allows (`pids.max`).
+    pub pids_max: Observed<Limit>,
     /// What the input tells about a fork after CUDA was initialised: the statement.
     pub fork_after_init: Vec<Seen<String>>,
 }
 
+/// Something that the system refused to a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// One more open file (EMFILE).
+    OpenFile,
+    /// One more thread or process (EAGAIN of clone).
+    Thread,
+    /// Address space (ENOMEM of mmap, or a library that cannot be mapped).
+    AddressSpace,
+    /// Memory that stays locked, as RDMA needs it.
+    LockedMemory,
+    /// Space in /dev/shm.
+    SharedMemory,
+    /// A process died of a bus error, as it does when /dev/shm is full.
+    BusError,
+    /// A device with this index, where there are fewer.
+    Ordinal,
+}
+
+/// What can be changed about a process, its limits and libraries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lever {
+    /// The limit of open files, to this value where it is told.
+    OpenFiles(Option<u64>),
+    /// The limit of the address space, lifted.
+    AddressSpace,
+    /// The limit of processes and threads, raised.
+    Threads,
+    /// The limit of locked memory, lifted.
+    LockedMemory,
+    /// /dev/shm, made larger or shared with the host.
+    SharedMemory,
+    /// A preloaded library, taken out or told to do nothing.
+    Interposer,
+    /// The index, counted within the visible set.
+    VisibleIndex,
+    /// WSL's own folder of libraries, put first.
+    WslLibraries,
+    /// The image, for another one on the same machine.
+    OtherImage,
+}
+
+/// A change that was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// What was changed.
+    pub lever: Lever,
+    /// Whether it works with the change.
+    pub helped: bool,
+}
+
 impl Process {
+    /// Every reading of a limit by its name in /proc/PID/limits: the process's own first.
+    pub fn limit_readings<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Seen<Limit>> + 'a {
+        let told = self.limits_told.iter().filter(move |seen| seen.value.0 == name);
+        let told = told.map(|seen| Seen::new(seen.value.1, seen.origin.clone()));
+        self.limits.get(name).cloned().into_iter().chain(told)
+    }
+
+    /// The lowest reading of a limit.
+    pub fn lowest_limit(&self, name: &str) -> Option<Seen<Limit>> {
+        self.limit_readings(name).min_by_key(|seen| seen.value.unwrap_or(u64::MAX))
+    }
+
+    /// The highest reading of a limit.
+    pub fn highest_limit(&self, name: &str) -> Option<Seen<Limit>> {
+        self.limit_readings(name).max_by_key(|seen| seen.value.unwrap_or(u64::MAX))
+    }
+
+    /// Where the first refusal of this kind was reported.
+    pub fn refused(&self, refusal: Refusal) -> Option<&Origin> {
+        self.refusals.iter().find(|seen| seen.value == refusal).map(|seen| &seen.origin)
+    }
+
+    /// The first attempt at a lever that fits: whether it helped, and where that is told. One that
+    /// helped counts before those in vain.
+    pub fn tried(&self, fits: impl Fn(Lever) -> bool) -> Option<(Attempt, &Origin)> {
+        let mut attempts = self.attempts.iter().filter(|seen| fits(seen.value.lever));
+        let first = attempts.clone().next()?;
+        let best = attempts.find(|seen| seen.value.helped).unwrap_or(first);
+        Some((best.value, &best.origin))
+    }
+
     /// One variable: seen, absent (the environment was listed and it is not there) or unknown.
     pub fn env(&self, name: &str) -> Observed<String> {
         if let Some(seen) = self.env.get(name) {

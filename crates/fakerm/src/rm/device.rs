@@ -124,7 +124,7 @@ fn gid(parameters: Memory, gpu: Gpu) {
 fn memory_value(index: u32) -> u32 {
     match index {
         // RAM_SIZE, TOTAL_RAM_SIZE, HEAP_SIZE, HEAP_FREE, USABLE_RAM_SIZE
-        0x07..=0x09 | 0x15 | 0x20 => MEMORY_KIB,
+        0x07..=0x09 | 0x16 | 0x20 => MEMORY_KIB,
         // PARTITION_COUNT
         0x04 => 40,
         // BAR1_SIZE, MAPPABLE_HEAP_SIZE

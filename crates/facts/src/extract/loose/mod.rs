@@ -27,6 +27,7 @@ mod pattern;
 mod peers;
 mod platform;
 mod power;
+mod process;
 mod share;
 mod statement;
 mod story;
@@ -71,6 +72,7 @@ fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
         hardware::read(&at, prose, facts);
         platform::read(&at, prose, facts);
         power::read(&at, prose, facts);
+        process::read(&at, prose, facts);
         kernel::read(&at, facts);
         module_build::read(&at, facts);
         module_load::read(&at, facts);

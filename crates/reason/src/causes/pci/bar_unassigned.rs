@@ -2,7 +2,7 @@
 
 use facts::{Facts, Layer};
 
-use super::bars::{self, Bars};
+use crate::gpu_bars::{self as bars, Bars};
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::gpu_state;

@@ -1,0 +1,112 @@
+//! What people say that they changed about the process, and whether it helped.
+
+use super::super::Line;
+use super::super::pattern::{Lazy, captures, matches, pattern};
+use super::LIMIT;
+use crate::model::Facts;
+use crate::model::process::{Attempt, Lever};
+use crate::observed::Seen;
+
+pattern! {
+    OPEN_FILES = r"(?i)(?:--ulimit[ =]|\bulimits?:? ?\{? ?)nofile\s*[=:]\s*(?P<a>\d+)|\bulimit -[SH]{0,2}n (?P<b>\d+|unlimited)|\b(?:LimitNOFILE|--nofile)=(?P<c>\d+)|\b(?:open[- ]files?|nofile|descriptor)\b[^\n.]{0,24}\blimit\b"
+}
+pattern! { ADDRESS_SPACE = r"(?i)\bulimit -[SH]{0,2}v unlimited|\b(?:without|lift\w*|remov\w+|drop\w*|rais\w+)\b[^\n.]{0,32}(?:ulimit -v|address[- ]space|virtual memory limit|RLIMIT_AS|h_vmem)|--as=unlimited" }
+pattern! { THREADS = r"(?i)\bulimit -[SH]{0,2}u (?:\d+|unlimited)|--pids-limit[ =]-?\d+|\b(?:rais\w+|lift\w*|increas\w+|without)\b[^\n.]{0,32}(?:ulimit -u|nproc|pids?[- ]limit|process limit|TasksMax)|\bTasksMax=infinity" }
+pattern! { LOCKED = r"(?i)--ulimit[ =]memlock=-1|\bulimit -[SH]{0,2}l unlimited|\bLimitMEMLOCK=infinity|\bIPC_LOCK\b|\b(?:rais\w+|lift\w*|increas\w+|unlimited)\b[^\n.]{0,32}(?:memlock|locked[- ]memory)|\bmemlock\b[^\n.]{0,24}\bunlimited" }
+pattern! { SHARED = r"(?i)--shm[-_]size|\bshm_size\b|--ipc[= ]?host|\bmedium: Memory\b|\bemptyDir\b[^\n]{0,40}/dev/shm|\b(?:larger|bigger|rais\w+|increas\w+|enlarg\w+|remount\w*)\b[^\n.]{0,24}(?:/dev/shm|shm\b|shared memory)" }
+pattern! { INTERPOSER = r"(?i)\bCUDA_DISABLE_CONTROL\s*=\s*(?:true|1)|\bunset LD_PRELOAD|\bLD_PRELOAD=(?:['\x22]{2}|\s|$)|\b(?:without|remov\w+|unset\w*|dropp\w+|empty\w*|clear\w*|disabl\w+|no)\b[^\n.]{0,24}(?:LD_PRELOAD|preload\w*|interpos\w+|libvgpu|ld\.so\.preload|HAMi\b)|\benv -u LD_PRELOAD" }
+pattern! { INDEX = r"(?i)\bCUDA_VISIBLE_DEVICES\s*=\s*\d+\b[^\n]{0,60}\b(?:index|device|cuda:|gpu|id|ordinal)\W{0,3}(?:is |to |= ?)?0\b|\b(?:index|device|cuda:|gpu id|ordinal)\W{0,3}0\b[^\n]{0,60}\bCUDA_VISIBLE_DEVICES\s*=\s*\d+" }
+pattern! { WSL_LIBRARIES = r"(?i)\bLD_LIBRARY_PATH\S*/usr/lib/wsl|/usr/lib/wsl/lib\b[^\n]{0,60}\bLD_LIBRARY_PATH|\b(?:purg|remov|uninstall)\w+\b[^\n]{0,60}(?:libnvidia-compute|nvidia-driver|cuda-drivers|linux driver)" }
+pattern! { OTHER_IMAGE = r"(?i)\b(?:another|other|different|older|newer|base|official|plain|previous|stock)\b[^\n.]{0,24}\b(?:image|container|tag)\b[^\n.]{0,60}\b(?:works?|fine|ok|good|succeeds|runs)\b|\b(?:image|container|tag)s?\b[^\n.]{0,40}\bon the same (?:host|machine|node|box|server)\b[^\n.]{0,24}\b(?:works?|fine|ok|good|succeeds|runs)\b" }
+pattern! { WORKS = r"(?i)\b(?:works?|worked|working|fixe[sd]|fix(?:es|ed)? (?:it|this|that)|cures?|cured|solve[sd]|resolve[sd]|helps?|helped|succeeds?|pass(?:es|ed)|starts|goes away|went away|gone|no longer|(?:is|was|are) (?:fine|ok|fast|quick|instant)|runs? (?:fine|ok|through|well)|drops? to|down to|completes?|takes? (?:only )?0?[.\d]+ ?(?:ms|s)\b)\b" }
+pattern! { IN_VAIN = r"(?i)\b(?:does(?:n't| not)|did(?:n't| not)|has(?:n't| not)|no|not|never)\b[^\n.]{0,16}\b(?:help|work|change|matter|effect|difference|fix|solve|cure|success)\w*|\bwithout (?:success|effect|change)\b|\bstill (?:hangs?|fails?|the same|broken|slow|not|crash\w*)\b|\bin vain\b|\bmakes no difference\b|\bsame (?:error|result|problem)\b" }
+pattern! { WISH = r"(?i)\b(?:will|would|could|should|might|please|try|can you|have you|how to|whether)\b|\?\s*$" }
+
+/// Enters what the line tells of an attempt, clause by clause.
+pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    let table: [(&Lazy, Lever); 9] = [
+        (&OPEN_FILES, Lever::OpenFiles(None)),
+        (&ADDRESS_SPACE, Lever::AddressSpace),
+        (&THREADS, Lever::Threads),
+        (&LOCKED, Lever::LockedMemory),
+        (&SHARED, Lever::SharedMemory),
+        (&INTERPOSER, Lever::Interposer),
+        (&INDEX, Lever::VisibleIndex),
+        (&WSL_LIBRARIES, Lever::WslLibraries),
+        (&OTHER_IMAGE, Lever::OtherImage),
+    ];
+    for clause in clauses(line.text) {
+        let helped = match (matches(&IN_VAIN, clause), matches(&WORKS, clause)) {
+            (true, _) => false,
+            (false, true) if !matches(&WISH, clause) => true,
+            (false, _) => continue,
+        };
+        for (pattern, lever) in table {
+            if matches(pattern, clause) {
+                let lever = if pattern_is(pattern, &OPEN_FILES) { open_files(clause) } else { lever };
+                enter(Attempt { lever, helped }, line, facts);
+            }
+        }
+    }
+}
+
+fn pattern_is(one: &Lazy, other: &Lazy) -> bool {
+    std::ptr::eq(one, other)
+}
+
+/// Sentences and what semicolons part; a dot within a word, a number or a path ends none.
+fn clauses(text: &str) -> impl Iterator<Item = &str> {
+    text.split(['\n', ';']).flat_map(|part| part.split(". ")).filter(|part| part.len() < 2048)
+}
+
+fn open_files(clause: &str) -> Lever {
+    let found = captures(&OPEN_FILES, clause);
+    let number = found.and_then(|found| {
+        let text = found.name("a").or(found.name("b")).or(found.name("c"))?;
+        text.as_str().parse().ok()
+    });
+    Lever::OpenFiles(number)
+}
+
+fn enter(attempt: Attempt, line: &Line<'_>, facts: &mut Facts) {
+    let attempts = &mut facts.process.attempts;
+    if attempts.len() < LIMIT && !attempts.iter().any(|seen| seen.value == attempt) {
+        attempts.push(Seen::new(attempt, line.origin()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::loose::lines_of;
+
+    #[test]
+    fn every_expression_compiles() {
+        let all = [
+            &OPEN_FILES, &ADDRESS_SPACE, &THREADS, &LOCKED, &SHARED, &INTERPOSER, &INDEX,
+            &WSL_LIBRARIES, &OTHER_IMAGE, &WORKS, &IN_VAIN, &WISH,
+        ];
+        assert!(all.iter().all(|pattern| pattern.is_some()));
+    }
+
+    #[test]
+    fn what_helped_and_what_did_not() {
+        let helped = |lever| Attempt { lever, helped: true };
+        for (text, attempt) in [
+            ("With --ulimit nofile=65536:65536 it takes 2 s.", helped(Lever::OpenFiles(Some(65536)))),
+            ("Adding --shm-size=1g to docker run fixes it.", helped(Lever::SharedMemory)),
+            ("It works with --ipc=host", helped(Lever::SharedMemory)),
+            ("init takes 0.22 s with CUDA_DISABLE_CONTROL=true", helped(Lever::Interposer)),
+            ("Without LD_PRELOAD everything works.", helped(Lever::Interposer)),
+            ("It works with CUDA_VISIBLE_DEVICES=5 and index 0.", helped(Lever::VisibleIndex)),
+            ("export LD_LIBRARY_PATH=/usr/lib/wsl/lib makes it work", helped(Lever::WslLibraries)),
+            ("Another image on the same host works.", helped(Lever::OtherImage)),
+            ("ulimit -l unlimited in the job script solved it", helped(Lever::LockedMemory)),
+            ("--shm-size=16g did not help", Attempt { lever: Lever::SharedMemory, helped: false }),
+        ] {
+            let facts = lines_of(text);
+            assert_eq!(facts.process.attempts.first().map(|seen| seen.value), Some(attempt), "{text}");
+        }
+        assert!(lines_of("Should I try --shm-size=1g? Would that work?").process.attempts.is_empty());
+    }
+}

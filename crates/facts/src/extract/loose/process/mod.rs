@@ -1,0 +1,51 @@
+//! The process in texts: its limits, what it was refused for them, what was changed about it, what
+//! is preloaded into it, which GPU it asks for.
+
+use super::Line;
+use super::pattern::{matches, pattern};
+use crate::model::Facts;
+use crate::observed::Seen;
+
+mod attempts;
+mod interposers;
+mod limits;
+mod ordinals;
+mod packages;
+mod refusals;
+mod shared_memory;
+mod slow;
+mod wsl;
+
+pattern! {
+    /// A cheap look first: most lines of most texts are of something else.
+    ANY = r"(?i-u)limit|rlim|NOFILE|memlock|max (?:open|locked|proc|addr)|open files|too many|/dev/shm|shm|shared memory|bus error|No space left|unavailable|start new thread|pids|ibv_|ENOMEM|map segment|ordinal|device_count|deserialize|device id|set_device|cuda:\d|LD_PRELOAD|ld\.so\.preload|CUDA_DISABLE_CONTROL|libvgpu|HAMi|4pdvGPU|gemhook|libcuda[-_]|nvshare|intercept|preload|interpos|WSL|microsoft-standard|libnvidia|nvidia-(?:driver|utils|compute|headless)|libcuda1|cuda-drivers|nvidia-smi|persistenced|mmap\(|seconds|\d ?s\b|^real|image"
+}
+
+/// Most entries of one kind: a program that repeats itself tells nothing new.
+const LIMIT: usize = 64;
+
+/// Reads one line; sentences of a person only where a person may speak.
+pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
+    if !matches(&ANY, line.text) {
+        return;
+    }
+    refusals::read(line, facts);
+    limits::rows(line, facts);
+    shared_memory::read(line, prose, facts);
+    interposers::read(line, facts);
+    ordinals::read(line, facts);
+    packages::read(line, facts);
+    wsl::read(line, prose, facts);
+    slow::read(line, prose, facts);
+    if prose {
+        limits::read_prose(line, facts);
+        attempts::read(line, facts);
+    }
+}
+
+/// Keeps an entry unless the same one is known.
+fn push<T: PartialEq>(list: &mut Vec<Seen<T>>, value: T, line: &Line<'_>) {
+    if list.len() < LIMIT && !list.iter().any(|seen| seen.value == value) {
+        list.push(Seen::new(value, line.origin()));
+    }
+}
