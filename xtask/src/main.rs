@@ -1,10 +1,12 @@
 //! Developer commands, run as `cargo xtask COMMAND`.
 //!
-//! `test` everything that must hold · `measure` the figures of docs/measurements.md ·
-//! `new-cause layer.fault` scaffolds a cause and its cases · `gen [--check]` generated files.
+//! `test` everything that must hold · `measure` the figures of docs/measurements.md · `corpus` the
+//! accuracy over the corpus · `new-cause layer.fault` scaffolds a cause and its cases ·
+//! `gen [--check]` generated files.
 
 use std::process::ExitCode;
 
+mod corpus;
 mod generate;
 mod measure;
 mod new_cause;
@@ -17,9 +19,12 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["test", rest @ ..] => suite::run(rest.contains(&"--strict")),
         ["measure", rest @ ..] => measure::run(rest),
+        ["corpus"] => corpus::run(),
         ["new-cause", id] => new_cause::run(id),
         ["gen", rest @ ..] => generate::run(rest.contains(&"--check")),
-        _ => Err(anyhow::anyhow!("usage: cargo xtask test|measure|new-cause ID|gen [--check]")),
+        _ => Err(anyhow::anyhow!(
+            "usage: cargo xtask test|measure|corpus|new-cause ID|gen [--check]"
+        )),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -45,7 +45,8 @@ fn build() -> Result<PathBuf> {
 fn fake_driver(release: &Path, folder: &Path) -> Result<()> {
     for name in ["libcuda.so.1", "libnvidia-ml.so.1"] {
         let from = release.join("libfakedriver.so");
-        std::fs::copy(&from, folder.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
+        std::fs::copy(&from, folder.join(name))
+            .with_context(|| format!("cannot copy {}", from.display()))?;
     }
     Ok(())
 }
@@ -128,7 +129,9 @@ fn deadline(release: &Path, folder: &Path) -> Result<()> {
     let mut command = quiet(&release.join("gpudx"), &["check", "--deadline", "5s"]);
     command.env("LD_LIBRARY_PATH", folder).env("GPUDX_FAKE", "cuinit=hang-deaf,nvml=hang-deaf");
     let time = wall(&mut command)?.as_secs_f64();
-    say(&format!("| `--deadline 5s` with cuInit and NVML hanging and deaf to SIGTERM | {time:.2} s | 5.5 s |"));
+    say(&format!(
+        "| `--deadline 5s` with cuInit and NVML hanging and deaf to SIGTERM | {time:.2} s | 5.5 s |"
+    ));
     Ok(())
 }
 

@@ -39,7 +39,9 @@ fn parts(id: &str) -> Result<(&str, &str)> {
     let (layer, fault) = id.split_once('.').context("an id is layer.fault")?;
     let word = |text: &str| {
         text.starts_with(|ch: char| ch.is_ascii_lowercase())
-            && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
     };
     ensure!(word(layer) && word(fault), "an id is layer.fault in lower case: {id}");
     Ok((layer, fault))
@@ -70,7 +72,8 @@ fn case_text(id: &str, fires: bool) -> String {
 
 fn register_in_layer(path: &Path, layer: &str, module: &str) -> Result<()> {
     let line = format!("pub(super) mod {module};");
-    let text = fs::read_to_string(path).unwrap_or_else(|_| format!("//! Causes in the layer {layer}.\n\n"));
+    let text = fs::read_to_string(path)
+        .unwrap_or_else(|_| format!("//! Causes in the layer {layer}.\n\n"));
     fs::write(path, with_sorted_line(&text, "pub(super) mod ", &line))?;
     Ok(())
 }

@@ -10,8 +10,10 @@ pub(crate) fn run(strict: bool) -> Result<()> {
     must(&mut cargo(&["fmt", "--all", "--check"]))?;
     must(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     tests(strict)?;
-    must(cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"])
-        .env("RUSTDOCFLAGS", "-D warnings"))?;
+    must(
+        cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )?;
     if tool("deny", strict)? {
         must(&mut cargo(&["deny", "check", "bans", "licenses", "sources"]))?;
     }
@@ -21,7 +23,15 @@ pub(crate) fn run(strict: bool) -> Result<()> {
 
 fn tests(strict: bool) -> Result<()> {
     // The stand-in libraries are loaded by path, so that they must be there first.
-    must(&mut cargo(&["build", "--package", "fakedriver", "--package", "fakerm", "--package", "synth"]))?;
+    must(&mut cargo(&[
+        "build",
+        "--package",
+        "fakedriver",
+        "--package",
+        "fakerm",
+        "--package",
+        "synth",
+    ]))?;
     if tool("nextest", strict)? {
         return must(&mut cargo(&["nextest", "run", "--workspace"]));
     }
@@ -42,5 +52,8 @@ fn tool(name: &str, strict: bool) -> Result<bool> {
 
 /// libFuzzer's sanitizer flags want a nightly compiler; type-checking the targets does not.
 fn fuzz_targets_compile() -> Result<()> {
-    must(cargo(&["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"]).env("RUSTC_BOOTSTRAP", "1"))
+    must(
+        cargo(&["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"])
+            .env("RUSTC_BOOTSTRAP", "1"),
+    )
 }

@@ -1,43 +1,11 @@
 //! The corpus: every case folder through the whole path, bytes to diagnosis, one named test each.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use reason::{Diagnosis, Verdict};
-use serde::Deserialize;
-
-/// What `case.toml` expects; see CONTRIBUTING.md.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Expected {
-    title: String,
-    state: String,
-    #[serde(default)]
-    top: Vec<String>,
-    #[serde(default)]
-    at_least: Option<String>,
-    #[serde(default)]
-    at_most: Option<String>,
-    #[serde(default)]
-    also: Vec<String>,
-    #[serde(default)]
-    ruled_out: Vec<String>,
-    #[serde(default)]
-    must_not_name: Vec<String>,
-    #[serde(default)]
-    unknown: Vec<String>,
-    #[serde(default)]
-    symptoms: Vec<String>,
-    #[serde(default)]
-    notes: Vec<String>,
-    origin: String,
-    #[serde(default)]
-    composed: String,
-    #[serde(default)]
-    near_miss_of: String,
-}
+use synth::expectations::{Expected, cases, name};
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -46,35 +14,8 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases")
-}
-
-fn cases() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let folders = |path: &Path| -> Vec<PathBuf> {
-        let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
-    };
-    for group in folders(&root()) {
-        found.extend(folders(&group).into_iter().filter(|case| case.join("case.toml").exists()));
-    }
-    found.sort();
-    found
-}
-
-fn name(case: &Path) -> String {
-    let relative = case.strip_prefix(root()).unwrap_or(case);
-    relative.to_string_lossy().replace('\\', "/")
-}
-
 fn trial(case: PathBuf) -> Trial {
     Trial::test(name(&case), move || check(&case))
-}
-
-fn expected(case: &Path) -> Result<Expected, Failed> {
-    let text = fs::read_to_string(case.join("case.toml"))?;
-    toml::from_str(&text).map_err(|error| Failed::from(error.to_string()))
 }
 
 fn diagnosis(case: &Path) -> Result<Diagnosis, Failed> {
@@ -87,7 +28,7 @@ fn verdict_rank(name: &str) -> Option<Verdict> {
 }
 
 fn check(case: &Path) -> Result<(), Failed> {
-    let expected = expected(case)?;
+    let expected = Expected::of(case)?;
     let diagnosis = diagnosis(case)?;
     let named: Vec<&str> = diagnosis.causes.iter().map(|finding| finding.cause.id).collect();
     let mut faults = Vec::new();
@@ -147,7 +88,11 @@ fn top(expected: &Expected, diagnosis: &Diagnosis, faults: &mut Vec<String>) {
         (false, None) => faults.push("no cause is named".to_owned()),
         (false, Some(finding)) => {
             if !expected.top.iter().any(|id| id == finding.cause.id) {
-                faults.push(format!("{} is first, not {}", finding.cause.id, expected.top.join(" or ")));
+                faults.push(format!(
+                    "{} is first, not {}",
+                    finding.cause.id,
+                    expected.top.join(" or ")
+                ));
             }
             let least = expected.at_least.as_deref().and_then(verdict_rank);
             let most = expected.at_most.as_deref().and_then(verdict_rank);
@@ -170,14 +115,25 @@ fn summary(diagnosis: &Diagnosis) -> String {
         let score = finding.weighing.score();
         out += &format!("   {} {} {score:.2}\n", finding.verdict.name(), finding.cause.id);
         for piece in &finding.weighing.support {
-            out += &format!("     + {} ({}) [{}]\n", piece.statement, piece.strength.name(), piece.origin);
+            out += &format!(
+                "     + {} ({}) [{}]\n",
+                piece.statement,
+                piece.strength.name(),
+                piece.origin
+            );
         }
         for piece in &finding.weighing.against {
-            out += &format!("     - {} ({}) [{}]\n", piece.statement, piece.strength.name(), piece.origin);
+            out += &format!(
+                "     - {} ({}) [{}]\n",
+                piece.statement,
+                piece.strength.name(),
+                piece.origin
+            );
         }
     }
     for out_of_it in &diagnosis.ruled_out {
-        let why: Vec<&str> = out_of_it.evidence.iter().map(|piece| piece.statement.as_str()).collect();
+        let why: Vec<&str> =
+            out_of_it.evidence.iter().map(|piece| piece.statement.as_str()).collect();
         out += &format!("   ruled out {}: {}\n", out_of_it.cause.id, why.join("; "));
     }
     for cause in &diagnosis.unknown {
@@ -194,13 +150,16 @@ fn coverage() -> Result<(), Failed> {
         let own: Vec<Expected> = cases()
             .iter()
             .filter(|case| name(case).split('/').next() == Some(cause.id))
-            .filter_map(|case| expected(case).ok())
+            .filter_map(|case| Expected::of(case).ok())
             .collect();
         if !own.iter().any(|case| case.top.iter().any(|id| id == cause.id)) {
             faults.push(format!("{}: no case in which it comes first", cause.id));
         }
         let near = |case: &Expected| case.must_not_name.iter().any(|id| id == cause.id);
-        if !own.iter().any(|case| near(case) && (!case.near_miss_of.is_empty() || !case.composed.is_empty())) {
+        if !own
+            .iter()
+            .any(|case| near(case) && (!case.near_miss_of.is_empty() || !case.composed.is_empty()))
+        {
             faults.push(format!("{}: no near miss", cause.id));
         }
     }

@@ -20,7 +20,8 @@ pub(crate) fn setting(facts: &Facts, key: &str) -> Option<Seen<String>> {
 
 /// Where it was said or seen that the engine runs without root.
 pub(crate) fn rootless(facts: &Facts) -> Option<&Origin> {
-    let seen = facts.sandbox.engine.rootless.as_seen()?;
+    let engine = &facts.sandbox.engine;
+    let seen = engine.rootless_seen.as_seen().or(engine.rootless.as_seen())?;
     seen.value.then_some(&seen.origin)
 }
 

@@ -14,6 +14,7 @@ mod engine;
 pub mod evidence;
 pub mod experiment;
 pub mod explain_away;
+mod gpu_bars;
 pub mod gpu_state;
 pub mod layers;
 pub mod machine;

@@ -63,6 +63,22 @@ pub enum Need {
     DriverCuda,
     /// The toolkit's version.
     ToolkitVersion,
+    /// Remapped rows and memory errors as NVML counts them.
+    RemappedRows,
+    /// The recovery action that the driver asks for.
+    RecoveryAction,
+    /// The PCIe link of a GPU at work.
+    LinkAtWork,
+    /// Power state of the GPU.
+    PowerState,
+    /// State of Confidential Computing.
+    ConfCompute,
+    /// Licence state of a vGPU.
+    VgpuLicense,
+    /// Versions on both sides of a vGPU.
+    VgpuVersions,
+    /// Processes that hold device nodes.
+    NodeHolders,
     /// Creating a context, an allocation and a kernel.
     CudaContext,
     /// Whether the driver offers peer access, pair by pair.
@@ -101,6 +117,20 @@ pub enum Need {
     Uptime,
     /// cuInit with the GPUs of one family alone.
     OneFamily,
+    /// Limits of the failing process.
+    Limits,
+    /// Size of /dev/shm.
+    SharedMemorySize,
+    /// The program without what is preloaded into it.
+    WithoutPreload,
+    /// Packages of a Linux driver.
+    DriverPackages,
+    /// How many GPUs the program sees, and which index it asks for.
+    DeviceIndex,
+    /// How long the driver takes to start.
+    StartTime,
+    /// Mounts of the driver's libraries.
+    LibraryMounts,
     /// Mounts around the process.
     Mounts,
     /// The user namespace's id map.
@@ -194,6 +224,43 @@ impl Need {
             Need::Uptime => "the time since boot: uptime",
             Need::OneFamily => {
                 "cuInit with one family of GPUs alone: CUDA_VISIBLE_DEVICES=INDICES, for each family"
+            }
+            Need::RemappedRows => {
+                "remapped rows and memory errors: nvidia-smi -q -d ROW_REMAPPER,ECC"
+            }
+            Need::RecoveryAction => {
+                "what recovery the driver asks for: nvidia-smi -q | grep 'Recovery Action'"
+            }
+            Need::LinkAtWork => {
+                "the link while a program works on the GPU: nvidia-smi --query-gpu=pstate,pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max --format=csv"
+            }
+            Need::PowerState => {
+                "the GPU's power state: cat /sys/bus/pci/devices/BDF/power_state /sys/bus/pci/devices/BDF/power/runtime_status"
+            }
+            Need::ConfCompute => {
+                "Confidential Computing: nvidia-smi conf-compute -f; nvidia-smi conf-compute -grs"
+            }
+            Need::VgpuLicense => {
+                "the vGPU's licence: nvidia-smi -q | grep -A2 'Licensed Product'; journalctl -u nvidia-gridd -b"
+            }
+            Need::VgpuVersions => {
+                "both sides of the vGPU, on its host: journalctl -u nvidia-vgpu-mgr | grep -i 'driver version'"
+            }
+            Need::NodeHolders => "who holds the GPU: fuser -v /dev/nvidia*",
+            Need::Limits => "the failing process's limits: cat /proc/PID/limits",
+            Need::SharedMemorySize => "the size of /dev/shm where the program runs: df -h /dev/shm",
+            Need::WithoutPreload => {
+                "the program without preloaded libraries: env -u LD_PRELOAD PROGRAM; cat /etc/ld.so.preload"
+            }
+            Need::DriverPackages => {
+                "packages of a Linux driver: dpkg -l | grep -E 'libnvidia-compute|nvidia-driver|libcuda1'"
+            }
+            Need::DeviceIndex => {
+                "how many GPUs the program sees: python3 -c 'import torch; print(torch.cuda.device_count())'"
+            }
+            Need::StartTime => "how long the driver takes to start: time nvidia-smi",
+            Need::LibraryMounts => {
+                "whether the driver's libraries are mounted or the image's: grep -E 'libcuda|libnvidia-ml' /proc/self/mountinfo"
             }
             Need::CudaContext => {
                 "a context, an allocation and a kernel: gpudx check --context"

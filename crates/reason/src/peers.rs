@@ -60,7 +60,7 @@ pub(crate) fn iommu(facts: &Facts) -> Option<(IommuMode, String, Origin)> {
     by_groups(facts).or_else(|| by_command_line(facts)).or_else(|| by_log(facts)).or_else(|| {
         let told = facts.p2p.iommu_told.as_seen()?;
         let said = match told.value {
-            IommuMode::Translated => "the IOMMU is said to translate",
+            IommuMode::Translated => "the IOMMU is said to be on",
             IommuMode::Passthrough => "the IOMMU is said to pass addresses through",
             IommuMode::Off => "the IOMMU is said to be off",
         };

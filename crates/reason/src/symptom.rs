@@ -6,6 +6,7 @@ mod derive;
 mod driver_side;
 mod hardware;
 mod peers;
+mod process;
 pub use derive::derive;
 pub(crate) use peers::links_down;
 pub(crate) use derive::{named_cuda_code, named_nvml_code};

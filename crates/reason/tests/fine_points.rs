@@ -1,5 +1,7 @@
 //! Distinctions that the corpus does not reach one by one.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests that fails is a failed test")]
+
 use facts::model::ProbeRun;
 use facts::model::cuda::{Stage, Trial, TrialResult};
 use facts::model::fabric::ServiceState;

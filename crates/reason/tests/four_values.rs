@@ -1,6 +1,8 @@
 //! Only what was seen to be absent is evidence of absence: turning `Absent` into `Unknown` takes
 //! evidence away and never adds any, whatever else is known.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests that fails is a failed test")]
+
 use facts::model::firmware::GspFile;
 use facts::model::library::{LibraryFile, LibraryKind};
 use facts::model::module::{CharMajor, Flavour, LoadedModule, ModuleFile, NvrmVersion};

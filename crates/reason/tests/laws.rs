@@ -1,5 +1,7 @@
 //! The laws of weighing, which hold whatever numbers stand in `weigh.rs`.
 
+#![expect(clippy::expect_used, reason = "a helper of tests that fails is a failed test")]
+
 use facts::Origin;
 use proptest::prelude::*;
 use reason::{Need, Strength, Verdict, Weighing};

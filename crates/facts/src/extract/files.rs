@@ -12,6 +12,7 @@ mod build_log;
 mod container;
 mod driver;
 mod environment;
+mod fabric;
 mod firmware;
 mod glob;
 mod grep;

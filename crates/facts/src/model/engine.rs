@@ -140,8 +140,10 @@ pub struct Engine {
     pub cdi: Cdi,
     /// A snap, or a desktop product whose engine runs in a virtual machine: which.
     pub enclosed: Observed<String>,
-    /// Whether the engine runs without root.
+    /// Whether the engine runs without root, as a report tells it.
     pub rootless: Observed<bool>,
+    /// The same as a command shows it.
+    pub rootless_seen: Observed<bool>,
     /// The value of the toolkit's `no-cgroups` with which a report says that it works.
     pub no_cgroups_cure: Option<Seen<bool>>,
     /// Cgroup driver of the engine: `systemd` or `cgroupfs`.
@@ -170,6 +172,16 @@ pub struct Engine {
     pub nvml_works_inside: Observed<()>,
     /// Whether it works with SELinux's confinement of the container off (`label=disable`).
     pub unconfined_cures: Observed<bool>,
+    /// A container is called unprivileged.
+    pub unprivileged: Observed<bool>,
+    /// It works when the container, or the one around it, is privileged.
+    pub privileged_works: Observed<bool>,
+    /// What tells that the driver's tools answer, but after many seconds.
+    pub slow_tools: Vec<Seen<String>>,
+    /// Persistence mode as a report tells it.
+    pub persistence: Observed<bool>,
+    /// What tells that a driver is installed on the host itself.
+    pub host_driver_told: Observed<String>,
     /// Pods of the GPU operator that install the driver: name and status.
     pub driver_pods: Vec<Seen<(String, String)>>,
     /// The operator says that the host's own driver is there and leaves it.

@@ -23,8 +23,10 @@ pub enum ManagerLine {
     NothingToDo,
     /// It does not know an option, or prints its usage.
     Usage(String),
-    /// A kernel module that it needs is not loaded.
+    /// A kernel module that it needs is not loaded, in its own words.
     ModuleMissing(String),
+    /// The same as a person tells it.
+    ModuleTold(String),
     /// The start script takes the machine for one with switches of the fifth NVLink (`true`) or
     /// before (`false`).
     DetectedFifth(bool),

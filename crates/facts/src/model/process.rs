@@ -24,8 +24,9 @@ pub struct Process {
     pub refusals: Vec<Seen<Refusal>>,
     /// What was changed about the process, and whether it helped.
     pub attempts: Vec<Seen<Attempt>>,
-    /// What is told to start slowly: the program or call, and the seconds it takes.
-    pub slow_starts: Vec<Seen<(String, f64)>>,
+    /// What is told to start slowly: the program or call, and the seconds it takes where they are
+    /// told.
+    pub slow_starts: Vec<Seen<(String, Option<f64>)>>,
     /// Sizes in bytes of mappings that a trace shows, from 1 GiB on.
     pub giant_mappings: Vec<Seen<u64>>,
     /// Whether nvidia-persistenced's socket is there, or is used.

@@ -36,6 +36,7 @@ pub mod proc_devices;
 pub mod proc_modules;
 pub mod proc_nvidia;
 pub mod proc_status;
+pub mod prose_tail;
 pub mod readelf_sections;
 pub mod smi_csv;
 pub mod smi_list;

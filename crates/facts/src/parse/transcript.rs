@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::command_line;
+use super::prose_tail::prose_tail;
 
 /// A piece of a pasted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,9 +30,9 @@ static PROMPT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// A prompt sign alone: `$ cmd`, `# cmd`, `% cmd`, `➜  ~ cmd`. Taken only before a known program.
+/// A prompt sign alone: `$ cmd`, `# cmd`, `% cmd`, `➜  ~ cmd`, `+ cmd` of a script under -x. Taken only before a known program.
 static BARE_PROMPT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\s*(?:[$#%]|[➜❯λ](?:\s+[~/]\S*)?(?:\s+git:\(\S*\))?)\s+(?P<cmd>[^\s~/]\S*.*)$").ok());
+    LazyLock::new(|| Regex::new(r"^\s*(?:[$#%]|\+{1,3}|[➜❯λ](?:\s+[~/]\S*)?(?:\s+git:\(\S*\))?)\s+(?P<cmd>[^\s~/]\S*.*)$").ok());
 
 /// A caption of a block: "Output of `nvidia-smi -L`:", "**dmesg**", "nvidia-smi:".
 static CAPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -39,7 +40,7 @@ static CAPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Programs whose names at a bare prompt make a line a command.
-const KNOWN_PROGRAMS: [&str; 62] = [
+const KNOWN_PROGRAMS: [&str; 82] = [
     "nvidia-smi", "cat", "ls", "uname", "lsmod", "dmesg", "journalctl", "modprobe", "modinfo", "lspci",
     "env", "printenv", "echo", "export", "python", "python3", "pip", "pip3", "docker", "podman",
     "sudo", "grep", "egrep", "zgrep", "zcat", "head", "tail", "strace", "timeout", "nvcc", "ldconfig",
@@ -47,6 +48,9 @@ const KNOWN_PROGRAMS: [&str; 62] = [
     "strings", "find", "kubectl", "pct", "lxc-attach", "lxc", "conda", "mount", "df", "getenforce",
     "sysctl", "dkms", "dpkg", "rpm", "hostnamectl", "lsb_release", "rmmod", "insmod", "whoami",
     "nvidia-modprobe", "nvidia-container-cli", "mokutil", "gpudx",
+    "runsc", "flatpak", "snap", "nvidia-ctk", "ctr", "crictl", "nerdctl", "ausearch", "findmnt",
+    "sestatus", "bwrap", "time", "ps", "lsof", "helm", "aa-status", "microk8s", "k3s", "apptainer",
+    "singularity",
 ];
 
 /// Cuts a text. Every line is in exactly one segment, but for prompt lines and fences.
@@ -156,7 +160,15 @@ impl Cutter {
     }
 
     fn close(&mut self) {
-        let Some(segment) = self.current.take() else { return };
+        let Some(mut segment) = self.current.take() else { return };
+        let tail = if segment.command.is_some() { prose_tail(&segment.text) } else { None };
+        if let Some((at, lines)) = tail {
+            let text = segment.text.split_off(at);
+            let first_line = segment.first_line + lines;
+            self.done.push(segment);
+            self.done.push(Segment { command: None, command_line: 0, first_line, text });
+            return;
+        }
         if segment.command.is_some() || !segment.text.trim().is_empty() {
             self.done.push(segment);
         }

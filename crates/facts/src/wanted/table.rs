@@ -130,6 +130,7 @@ pub static WANTED: &[Wanted] = &[
     passive(File, Platform, "/sys/class/dmi/id/product_name").limit_kib(1),
     passive(File, Platform, "/sys/hypervisor/type").limit_kib(1),
     passive(File, Pci, "/sys/kernel/iommu_groups/*/type").limit_kib(1),
+    passive(Dir, Layer::Fabric, "/sys/class/infiniband"),
     // The PCI bus. Every device's vendor is read, so that "none of NVIDIA's" can be said.
     pci(Dir, "/sys/bus/pci/devices").limit_kib(256),
     pci(File, "/sys/bus/pci/devices/*/vendor"),
@@ -246,6 +247,8 @@ pub static WANTED: &[Wanted] = &[
         .limit_kib(2 << 10)
         .hides(Redaction::Variables),
     process("/proc/self/limits"),
+    process("/sys/fs/cgroup/pids.max").limit_kib(1),
+    process("/sys/fs/cgroup/pids/pids.max").limit_kib(1),
     // Toolkits.
     toolkit("/usr/local/cuda/version.json"),
     toolkit("/usr/local/cuda-*/version.json"),

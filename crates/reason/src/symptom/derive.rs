@@ -23,6 +23,7 @@ pub fn derive(facts: &Facts) -> Vec<Symptom> {
     engine(facts, &mut found);
     framework(facts, &mut found);
     super::peers::derive(facts, &mut found);
+    super::process::derive(facts, &mut found);
     found
 }
 
@@ -255,21 +256,31 @@ fn gpus(facts: &Facts, found: &mut Vec<Symptom>) {
         let summary = "no NVIDIA GPU is on the PCI bus".to_owned();
         push(found, SymptomId::GpuMissing, None, summary, origin);
     }
-    const FAULTS: [&str; 12] = [
-        "RMINIT_FAILED",
-        "RM_INIT_ADAPTER",
-        "FALLEN_BUS",
-        "FALLEN_BUS_INIT",
-        "GSP_RPC_TIMEOUT",
-        "GSP_HEARTBEAT",
-        "NEED_OPEN_MODULES",
-        "OPEN_NO_GSP",
-        "UNSUPPORTED_GPU",
-        "BAR_INVALID",
-        "GSP_FW_MISSING",
-        "FW_DIRECT_LOAD",
-    ];
-    if let Some(event) = facts.log.first(&FAULTS) {
+    reported_by_the_kernel(facts, found);
+}
+
+/// Lines that say that a GPU did not come up, or went.
+const FAULT_LINES: [&str; 10] = [
+    "RMINIT_FAILED",
+    "RM_INIT_ADAPTER",
+    "FALLEN_BUS",
+    "FALLEN_BUS_INIT",
+    "GSP_RPC_TIMEOUT",
+    "GSP_HEARTBEAT",
+    "NEED_OPEN_MODULES",
+    "OPEN_NO_GSP",
+    "UNSUPPORTED_GPU",
+    "BAR_INVALID",
+];
+
+/// Lines that say that a firmware file was not found. The initial RAM disk often lacks it, and the
+/// driver loads it later from the real root, so that they count only while GSP does not run.
+const FIRMWARE_LINES: [&str; 2] = ["GSP_FW_MISSING", "FW_DIRECT_LOAD"];
+
+fn reported_by_the_kernel(facts: &Facts, found: &mut Vec<Symptom>) {
+    let came_up_later = !facts.firmware.running.is_empty();
+    let firmware = facts.log.first(&FIRMWARE_LINES).filter(|_| !came_up_later);
+    if let Some(event) = facts.log.first(&FAULT_LINES).or(firmware) {
         let summary = format!("the kernel log says: {}", facts::observed::clean_excerpt(&event.text));
         push(found, SymptomId::GpuFaulted, None, summary, &event.origin);
     } else if let Some(symptom) = hardware::xid(facts).or_else(|| hardware::faulted(facts)) {

@@ -11,7 +11,7 @@ use crate::readings;
 pub(super) fn symptoms(facts: &Facts) -> Vec<(SymptomId, String, Origin)> {
     let works = readings::cuda_works(facts).is_some();
     let mut found = Vec::new();
-    if let Some((summary, origin)) = faulted(facts) {
+    if let Some((summary, origin)) = faulted(facts, works) {
         found.push((SymptomId::GpuFaulted, summary, origin));
     }
     if works || readings::module_runs(facts).is_some() {
@@ -69,8 +69,9 @@ const FAULTS: [&str; 14] = [
     "NVLINK_RXDET",
 ];
 
-fn faulted(facts: &Facts) -> Option<(String, Origin)> {
-    if let Some(event) = facts.log.first(&FAULTS) {
+/// What CUDA has got over since is no symptom; a crash of the kernel is one all the same.
+fn faulted(facts: &Facts, works: bool) -> Option<(String, Origin)> {
+    if let Some(event) = facts.log.first(&FAULTS).filter(|_| !works) {
         let text = facts::observed::clean_excerpt(&event.text);
         return Some((format!("the kernel log says: {text}"), event.origin.clone()));
     }
@@ -78,6 +79,6 @@ fn faulted(facts: &Facts) -> Option<(String, Origin)> {
         let summary = format!("the kernel crashed or spins in {function}");
         return Some((summary, event.origin.clone()));
     }
-    let told = facts.firmware.silence_told.first()?;
+    let told = facts.firmware.silence_told.first().filter(|_| !works)?;
     Some(("a GSP that stopped answering is told of".to_owned(), told.origin.clone()))
 }

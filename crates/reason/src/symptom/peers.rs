@@ -55,6 +55,17 @@ fn index(facts: &Facts, found: &mut Vec<Symptom>) {
     if let Some(said) = facts.share.index_beyond_count.first() {
         let summary = "the framework reaches for a device that CUDA does not list".to_owned();
         push(found, SymptomId::GpuMissing, None, summary, &said.origin);
+        return;
+    }
+    let named = facts.process.env("CUDA_VISIBLE_DEVICES");
+    let Some(named) = named.as_seen() else { return };
+    let instances = named.value.matches("MIG-").count();
+    if let Some(count) = facts.cuda.count.as_seen()
+        && instances > 1
+        && usize::try_from(count.value).is_ok_and(|count| count < instances)
+    {
+        let summary = format!("CUDA counts {} of {instances} MIG devices named to it", count.value);
+        push(found, SymptomId::GpuMissing, None, summary, &count.origin);
     }
 }
 

@@ -110,10 +110,21 @@ fn one(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
     state::after(output, command_line, facts);
     // Whatever the command was, its output may hold messages that everybody knows.
     if handled {
+        if !shows_a_log(output.command) {
+            super::loose::log_lines(output.item, facts);
+        }
         super::loose::messages_only(output.item, output.text, facts);
     } else {
         super::loose::apply(output.item, output.text, facts);
     }
+}
+
+/// Whether the command prints a kernel log, which its reader has had by then. Behind the output of
+/// any other a person may have pasted lines of one.
+fn shows_a_log(command: &Simple) -> bool {
+    let is_log = |name: ItemName| super::log::is_kernel_log(&name);
+    is_log(ItemName::Command(command.words.join(" ")))
+        || command.operands().any(|word| is_log(ItemName::File(word.to_owned())))
 }
 
 struct Share<'a> {

@@ -4,12 +4,14 @@ use super::Output;
 use crate::extract::loose::selinux_mode;
 use crate::model::Facts;
 use crate::observed::{Observed, Origin};
+use crate::parse::command_line::Wrapper;
 use crate::version::DriverVersion;
 
 /// Notes what these commands say; none of them keeps another reader from the same output.
 pub(super) fn observe(output: &Output<'_>, facts: &mut Facts) {
     let first = output.text.lines().map(str::trim).find(|line| !line.is_empty());
     let origin = output.item.origin_at(1, first.unwrap_or(""));
+    failing_as_root(output, &origin, facts);
     match (output.command.program(), first) {
         ("getenforce", Some(word)) => {
             if let Some(mode) = selinux_mode(word) {
@@ -25,6 +27,20 @@ pub(super) fn observe(output: &Output<'_>, facts: &mut Facts) {
             }
         }
         _ => {}
+    }
+}
+
+/// A container that fails under `sudo docker run` has an engine with root.
+fn failing_as_root(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
+    let root = output.command.wrappers.iter().any(|wrapper| matches!(wrapper, Wrapper::Root));
+    let fails = ["Failed to initialize NVML", "Error response from daemon", "Error: "];
+    let failed = fails.iter().any(|words| output.text.contains(words));
+    if root && failed && output.command.container().is_some() {
+        facts.sandbox.engine.rootless_seen = Observed::seen(false, origin.clone());
+    }
+    let asks = output.line.contains("docker context show") || output.line.contains("docker info");
+    if asks && output.text.contains("rootless") {
+        facts.sandbox.engine.rootless_seen = Observed::seen(true, origin.clone());
     }
 }
 

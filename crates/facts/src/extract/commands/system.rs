@@ -49,10 +49,10 @@ fn uname(output: &Output<'_>, line: &str, facts: &mut Facts) {
     }
     if output.command.has_option("-a") && words.len() > 3 {
         facts.host.hostname = Observed::seen(words[1].to_owned(), origin.clone());
-        let arch = words.iter().rev().find(|word| matches!(**word, "x86_64" | "aarch64"));
-        if let Some(arch) = arch {
-            facts.host.arch = Observed::seen((*arch).to_owned(), origin);
-        }
+    }
+    let arch = words.iter().rev().find(|word| matches!(**word, "x86_64" | "aarch64"));
+    if let Some(arch) = arch {
+        facts.host.arch = Observed::seen((*arch).to_owned(), origin);
     }
 }
 
@@ -74,7 +74,15 @@ fn virtualization(word: &str, output: &Output<'_>, facts: &mut Facts) {
             facts.host.wsl = Observed::seen(true, origin.clone());
             None
         }
-        "none" => Some(ContainerKind::None),
+        "none" => {
+            // Asked for containers alone, it says nothing of a virtual machine.
+            let containers = output.command.has_option("-c")
+                || output.command.arguments().iter().any(|word| word == "--container");
+            if !containers {
+                facts.host.hypervisor = Observed::seen(word.to_owned(), origin.clone());
+            }
+            Some(ContainerKind::None)
+        }
         _ => None,
     };
     match kind {

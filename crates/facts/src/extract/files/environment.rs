@@ -46,6 +46,18 @@ pub(super) fn limits(reading: &Reading, facts: &mut Facts) {
     enter_limits(reading.item, parse::proc_limits, facts);
 }
 
+/// pids.max of the cgroup: a number, or `max`.
+pub(super) fn pids_max(reading: &Reading, facts: &mut Facts) {
+    if reading.item.bytes().is_none() {
+        return;
+    }
+    let limit = reading.single(|text| match text.trim() {
+        "max" => Some(None),
+        number => number.parse().ok().map(Some),
+    });
+    facts.process.pids_max.or_better(limit);
+}
+
 /// Enters the output of `ulimit -a`.
 pub fn enter_ulimit_all(item: &RawItem, facts: &mut Facts) {
     enter_limits(item, parse::ulimit_all, facts);

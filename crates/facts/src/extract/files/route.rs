@@ -2,7 +2,7 @@
 
 use super::glob;
 use super::reading::Reading;
-use super::{build_log, cdi, container, driver, environment, host, modules, nodes, pci, policy, toolkit};
+use super::{build_log, cdi, container, driver, environment, fabric, host, modules, nodes, pci, policy, toolkit};
 use crate::model::Facts;
 use crate::parse::elf_library;
 
@@ -48,6 +48,8 @@ const ROUTES: &[(&str, Reader)] = &[
         "/proc/driver/nvidia/gpus/*/registry",
         Now(driver::gpu_registry),
     ),
+    // The fabric.
+    ("/sys/class/infiniband", Now(fabric::infiniband)),
     // Modules.
     ("/proc/modules", Now(modules::proc_modules)),
     ("/proc/devices", Now(modules::proc_devices)),
@@ -150,6 +152,8 @@ const ROUTES: &[(&str, Reader)] = &[
     // The process.
     ("/proc/self/environ", Now(environment::environ)),
     ("/proc/self/limits", Now(environment::limits)),
+    ("/sys/fs/cgroup/pids.max", Now(environment::pids_max)),
+    ("/sys/fs/cgroup/pids/pids.max", Now(environment::pids_max)),
     // Device nodes.
     ("/dev", Now(nodes::folder)),
     ("/dev/nvidia-caps", Now(nodes::folder)),

@@ -15,7 +15,7 @@ pattern! { CUDA = r"(?i)\bCUDA Version:?\s*(?P<version>\d{1,2}\.\d)" }
 pattern! { NVCC = r"(?i)\bCuda compilation tools, release (?P<version>\d+\.\d+)" }
 pattern! { HMM = r"(?i)\buvm_disable_hmm\b(?:\s*(?:=|:|is|reads|->)\s*|\s+)(?P<value>[01YN])\b" }
 pattern! {
-    VARIABLE = r#"(?:^|[\s`"'(\[])(?:export\s+|os\.environ\[["'])?(?P<name>CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES|NVIDIA_DRIVER_CAPABILITIES|LD_LIBRARY_PATH|LD_PRELOAD|CUDA_MPS_PIPE_DIRECTORY|CUDA_DEVICE_ORDER)(?:["']\])?\s*[=:]\s*(?P<value>"[^"]*"|'[^']*'|[^\s`;,]*)"#
+    VARIABLE = r#"(?:^|[\s`"'(\[])(?:export\s+|os\.environ\[["'])?(?P<name>CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES|NVIDIA_DRIVER_CAPABILITIES|LD_LIBRARY_PATH|LD_PRELOAD|CUDA_MPS_PIPE_DIRECTORY|CUDA_DEVICE_ORDER)(?:["']\])?\s*[=:]\s*(?P<value>"[^"]*"|'[^']*'|[^\s`;]*)"#
 }
 pattern! {
     PRODUCT = r"(?i)\b(?P<name>(?:NVIDIA )?(?:GeForce |Quadro |Tesla |TITAN )?(?:RTX PRO \d{4}(?: Blackwell)?(?: Max-Q)?(?: (?:Workstation|Server) Edition)?|RTX A?\d{3,4}(?: Ada(?: Generation)?)?(?: ?Ti)?(?: SUPER)?|GTX \d{3,4}(?: ?Ti)?(?: SUPER)?|(?:GB|GH|H|A|B|L|T|V|P|K)\d{2,3}[A-Za-z]?(?:-\w+)*))\b"
@@ -93,7 +93,7 @@ fn variable(line: &Line<'_>, facts: &mut Facts) {
     if super::statement::condition(line.text).is_some() {
         return;
     }
-    let value = value.trim_matches(['"', '\'']).to_owned();
+    let value = value.trim_matches(['"', '\'', ',']).to_owned();
     facts.mentions_gpu = true;
     facts.process.env.entry(name.to_owned()).or_insert_with(|| Seen::new(value, line.origin()));
 }

@@ -90,7 +90,7 @@ fn manager(line: &Line<'_>, prose: bool) -> Option<ManagerLine> {
         return Some(ManagerLine::ModuleMissing(name.as_str().to_owned()));
     }
     if let Some(name) = group(&MODULE_TOLD, text, "name").filter(|_| prose) {
-        return Some(ManagerLine::ModuleMissing(name.to_owned()));
+        return Some(ManagerLine::ModuleTold(name.to_owned()));
     }
     if let Some(kind) = group(&DETECTED, text, "kind") {
         return Some(ManagerLine::DetectedFifth(!kind.eq_ignore_ascii_case("Pre-NVL5")));

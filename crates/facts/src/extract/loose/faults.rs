@@ -10,7 +10,7 @@ use crate::raw::RawItem;
 use crate::version::DriverVersion;
 
 /// Words of which each message holds one; a line without any is passed over at little cost.
-const MARKS: [&str; 28] = [
+const MARKS: [&str; 30] = [
     "nvidia-container-",
     "bpf",
     "BPF",
@@ -39,6 +39,8 @@ const MARKS: [&str; 28] = [
     "default runtime to",
     "could not load NVML library",
     "mknod",
+    "crun",
+    "OCI runtime",
 ];
 
 pattern! {
@@ -50,7 +52,7 @@ pattern! {
     UNKNOWN = r#"(?i)(?:could not select device driver "?(?P<cdi>cdi)\b|stat (?P<a>[\w.\-]+/[\w.\-]+=[\w\-]+): no such file|custom device "?(?P<b>[\w.\-]+/[\w.\-]+=[\w\-]+)"?: no such file|(?P<c>[\w.\-]+/[\w.\-]+=[\w\-]+)"? (?:is not an absolute path|is not a device))"#
 }
 pattern! {
-    PATH = r#"(?i)(?:fulfil mount request: (?:open|stat)|error stat'ing file|error mounting|failed to stat CDI host device|cannot (?:stat|open)) [`'"]?(?P<path>/[^\s`'":]+)[`'"]?[^\n]{0,400}?no such file or directory"#
+    PATH = r#"(?i)(?:fulfil mount request: (?:open|stat)|error stat'ing file|error mounting|failed to stat CDI host device|(?:crun|runc|OCI runtime)[^\n]{0,120}?: (?:cannot |error )?(?:stat|open|access)) [`'"]?(?P<path>/[^\s`'":]+)[`'"]?[^\n]{0,400}?no such file or directory"#
 }
 pattern! { LIBRARY = r"(?i)load library failed: (?P<library>lib[\w\-]+\.so[.\d]*)" }
 pattern! {
@@ -160,8 +162,9 @@ fn faults(window: &str, first_line: usize) -> Vec<EngineFault> {
     if here(&GVISOR_END).is_some() {
         found.push(EngineFault::GvisorVersion(None));
     }
-    if let Some(said) = group(&GVISOR_CALL, "said") {
-        found.push(EngineFault::GvisorCall(clean_excerpt(&said)));
+    if let Some(said) = here(&GVISOR_CALL).and_then(|matched| matched.name("said")) {
+        let own = window.get(said.start()..said.end().min(first_line)).unwrap_or("");
+        found.push(EngineFault::GvisorCall(clean_excerpt(own)));
     }
     if let Some(said) = group(&IN_USE, "said") {
         found.push(EngineFault::DriverInUse(said));
@@ -261,6 +264,10 @@ mod tests {
         assert_eq!(
             one("crun: error stat'ing file `/usr/lib64/libEGL_nvidia.so.550.54.14`: No such file or directory: OCI runtime attempted to invoke a command that was not found"),
             EngineFault::PathMissing("/usr/lib64/libEGL_nvidia.so.550.54.14".into())
+        );
+        assert_eq!(
+            one("Error: crun: cannot stat `/usr/lib64/libnvidia-opencl.so.560.35.03`: No such file or directory: OCI runtime attempted to invoke a command that was not found"),
+            EngineFault::PathMissing("/usr/lib64/libnvidia-opencl.so.560.35.03".into())
         );
         assert_eq!(
             one("error mounting \"/usr/lib/libcuda.so.535.104.05\" to rootfs at \"/usr/lib/libcuda.so.535.104.05\": stat /usr/lib/libcuda.so.535.104.05: no such file or directory"),

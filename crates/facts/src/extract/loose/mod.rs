@@ -31,6 +31,7 @@ mod process;
 mod share;
 mod statement;
 mod story;
+mod story_host;
 mod surroundings;
 
 pub(crate) use denials::mode_of as selinux_mode;
@@ -43,6 +44,15 @@ const LINE_LIMIT: usize = 8192;
 pub(crate) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
     blocks::apply(item, text, facts);
     lines(item, text, facts, true);
+}
+
+/// Reads the lines of a kernel log that stand in an output which another reader has had.
+pub(crate) fn log_lines(item: &RawItem, facts: &mut Facts) {
+    let mut part = item.clone();
+    part.name = crate::raw::ItemName::Command("dmesg".to_owned());
+    part.partial = true;
+    part.filter = None;
+    crate::extract::log::apply(&part, facts);
 }
 
 /// Reads only the messages that any program may print, out of an output that another reader has
@@ -83,6 +93,7 @@ fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
         story::read(&at, facts);
         if prose {
             story::read_prose(&at, facts);
+            story_host::read(&at, facts);
             environment::read(&at, facts);
             statement::read(&at, facts);
             kernel::read_prose(&at, facts);

@@ -28,8 +28,9 @@ pattern! {
 pattern! { MULTICAST = r"NVLS multicast support is (?P<not>not )?available" }
 pattern! {
     /// A call for NVLink multicast that failed.
-    MULTICAST_FAILED = r"(?i)(?:\bnvls\w*\.cc\b|\bNVLS\b|NVLink SHARP|\bcuMulticast\w+|\b(?:NVLink|CUDA|GPU) multicast\b|\bmulticast (?:object|memory|bind)\b).{0,200}?\b(?:CUDA error|Cuda failure|returned|failed with|failed:?|error)\s*[:=(]?\s*(?:error\s*)?(?:code\s*)?(?P<code>\d{1,3}\b|CUDA_ERROR_[A-Z_]+)?"
+    MULTICAST_FAILED = r"(?i)(?:\bnvls\w*\.cc\b|\bNVLS\b|NVLink SHARP|\bcuMulticast\w+|\b(?:NVLink|CUDA|GPU) multicast\b|\bmulticast (?:object|memory|bind)\b).{0,200}?\b(?:CUDA error|Cuda failure|returns?|returned|answers?|fail\w*|error)\b"
 }
+pattern! { CODE = r"(?i)\b(?:CUDA error|Cuda failure|returns?|returned|answers?|failed with|error|code)\s*[:=(]?\s*(?:error\s*)?(?:code\s*)?(?P<code>\d{1,3}\b|CUDA_ERROR_[A-Z_]+)" }
 pattern! {
     /// `Device=0 CAN Access Peer Device=1`.
     SAMPLE = r"\bDevice=(?P<a>\d+) (?P<can>CAN|CANNOT) Access Peer Device=(?P<b>\d+)"
@@ -51,7 +52,7 @@ pattern! {
 pattern! {
     /// A word of the driver's peer matrix that a report quotes by itself; the matrix's own legend
     /// (`CNS  = Chipset not supported`) is no quotation.
-    WORD = r"(?i-u)\b(?:(?i:topo\b[^\n]{0,20}-p2p|p2p (?:matrix|status|capabilit\w+|support)|peer matrix))\b[^\n]{0,70}?\b(?P<word>CNS|GNS|TNS|NS)\b|(?P<chipset>(?i:chipset not supported))"
+    WORD = r"\b(?:(?i:topo\b[^\n]{0,20}-p2p|p2p (?:matrix|status|capabilit\w+|support)|peer matrix))\b[^\n]{0,70}?\b(?P<word>CNS|GNS|TNS|NS)\b|(?P<chipset>(?i:chipset not supported))"
 }
 
 /// Most entries of one kind: every rank prints the same.
@@ -59,8 +60,9 @@ const LIMIT: usize = 256;
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     // A cheap look first: most lines of most texts are of something else.
-    const MARKS: [&str; 9] =
-        ["NCCL", "nccl", "P2P", "p2p", "eer", "ulticast", "NVLS", "hipset", "float"];
+    const MARKS: [&str; 10] = [
+        "NCCL", "nccl", "P2P", "p2p", "eer", "ulticast", "NVLS", "hipset", "float", "Verification",
+    ];
     if !MARKS.iter().any(|mark| line.text.contains(mark)) {
         return;
     }
@@ -158,10 +160,12 @@ fn multicast(line: &Line<'_>, facts: &mut Facts) {
         facts.fabric.multicast_available.or_better(Observed::seen(available, line.origin()));
         return;
     }
-    let Some(found) = captures(&MULTICAST_FAILED, line.text) else { return };
-    let code = found.name("code").and_then(|code| {
-        let number = code.as_str().parse().ok();
-        number.or_else(|| Some(nvabi::cuda_result::by_name(code.as_str())?.code))
+    if !matches(&MULTICAST_FAILED, line.text) {
+        return;
+    }
+    let code = group(&CODE, line.text, "code").and_then(|code| {
+        let number = code.parse().ok();
+        number.or_else(|| Some(nvabi::cuda_result::by_name(code)?.code))
     });
     facts.mentions_gpu = true;
     push(&mut facts.fabric.multicast_failures, code, line);

@@ -43,6 +43,10 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
 /// "Unknown Error" and "Insufficient Permissions" are everybody's words; the line must speak of
 /// NVML, nvidia-smi or the NVIDIA driver.
 fn about_nvml(line: &Line<'_>) -> bool {
+    // The kernel's lines on a GPU that needs a reset are none of NVML's.
+    if line.has("NVRM:") || line.has("nvidia-uvm:") {
+        return false;
+    }
     let lower = line.text.to_lowercase();
     ["nvml", "nvidia", "no devices were found", "driver/library", "gpu"].iter().any(|word| lower.contains(word))
 }

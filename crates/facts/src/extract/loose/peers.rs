@@ -23,7 +23,11 @@ pattern! { TOPOLOGY = r"(?i)\bNCCL_TOPO_FILE\b" }
 
 pattern! {
     /// The subject is traffic between GPUs.
-    SUBJECT = r"(?i)\bNCCL\b|\bnccl[-_]?tests?\b|\ball[-_ ]?(?:reduce|gather|to[-_ ]?all)\w*|\breduce[-_]scatter\w*|\bcollectives?\b|\btorch\.distributed\b|\bdist\.(?:barrier|init|all_reduce)\w*|\btensor[- ]parallel\w*|\bTP ?(?:=|size)? ?[2-9]\b|\b-tp [2-9]\b|\bmulti[- ]?GPU\b|\b(?:two|both|2|4|8|several|multiple) GPUs\b|\bDDP\b|\bDistributedDataParallel\b|\bDataParallel\b|\bncclCommInit\w+|\bp2pBandwidthLatencyTest\b|\bsimpleP2P\b|\bnvbandwidth\b|\bP2P\b|\bpeer[- ]to[- ]peer\b|\bpeer (?:copy|copies|traffic|access|writes?)\b|\b[2-9][- ]ranks?\b|\bGPUDirect\b"
+    SUBJECT = r"(?i)\bNCCL(?:\b|_\w)|\bnccl[-_]?tests?\b|\ball[-_ ]?(?:reduce|gather|to[-_ ]?all)\w*|\breduce[-_]scatter\w*|\bcollectives?\b|\btorch[. ]distributed\b|\bdist\.(?:barrier|init|all_reduce)\w*|\btensor[- ]parallel\w*|\bTP ?(?:=|size)? ?[2-9]\b|\b-tp [2-9]\b|\bmulti[- ]?GPU\b|\b(?:two|both|2|4|8|several|multiple) GPUs\b|\bDDP\b|\bDistributedDataParallel\b|\bDataParallel\b|\bncclCommInit\w+|\bp2pBandwidthLatencyTest\b|\bsimpleP2P\b|\bnvbandwidth\b|\bP2P\b|\bpeer[- ]to[- ]peer\b|\bpeer (?:copy|copies|traffic|access|writes?)\b|\b[2-9][- ]ranks?\b|\bGPUDirect\b"
+}
+pattern! {
+    /// The subject beyond doubt: several GPUs alone may be those on which CUDA starts.
+    PARTICULAR = r"(?i)\bNCCL(?:\b|_\w)|\ball[-_ ]?(?:reduce|gather)\w*|\bcollectives?\b|\bP2P\b|\bpeer[- ]to[- ]peer\b|\btensor[- ]parallel\w*|\bTP ?= ?[2-9]\b|\bGPUDirect\b|\bbandwidth\b"
 }
 pattern! {
     HANGS = r"(?i)\b(?:hangs?|hung|hanging|dead-?locks?|deadlocked|freezes?|froze|frozen|(?:is|gets|got) stuck|stalls?|stalled|never (?:returns?|finish\w*|complet\w*|ends?)|does(?:n't| not) (?:return|finish|complete)|blocks? forever|times? out|timed out|timeouts?|spins? forever)\b"
@@ -36,9 +40,13 @@ pattern! {
     /// The switch is said not to help.
     IN_VAIN = r"(?i)\b(?:does(?:n't| not)|did(?:n't| not)|do(?:n't| not)|has(?:n't| not)|no)\b.{0,12}\b(?:help|work|change|matter|effect|difference|fix|solve|cure|success)\w*|\bwithout (?:success|effect|change)\b|\bstill (?:hangs?|fails?|stuck|the same|broken|not|freezes?)\b|\bin vain\b|\bmakes no difference\b|\balso (?:hangs?|fails?)\b|\b(?:hangs?|fails?) (?:too|as well|all the same)\b"
 }
-pattern! { IRRELEVANT = r"(?i)\bno longer (?:needed|necessary|required)\b|\bis not (?:needed|necessary)\b|\b(?:will|would|could|should|might|please|try|can you|have you|how to|whether)\b|\?\s*$|\bcu_?init\b" }
+pattern! { NOT_NEEDED = r"(?i)\bNCCL_P2P_DISABLE\b[^.;]{0,12}\b(?:no longer|not|isn't) (?:needed|necessary|required)\b|\b(?:without|no need for) NCCL_P2P_DISABLE\b" }
+pattern! { IRRELEVANT = r"(?i)\b(?:will|would|could|should|might|please|try|can you|have you|how to|whether)\b|\?\s*$|\bcu_?init\b" }
 pattern! { SLOW = r"(?i)\b(?:slow\w*|poor|low|bad|terrible|only \d+(?:\.\d+)? ?GB/s|degraded|drops? to)\b.{0,40}\b(?:bandwidth|busbw|throughput|NCCL|all[-_ ]?reduce\w*|GPUDirect|RDMA|GDR|P2P)\b|\b(?:bandwidth|busbw|throughput|GPUDirect|RDMA|GDR|NCCL|all[-_ ]?reduce\w*)\b.{0,40}\b(?:is |are |too |very |far |much )?(?:slow\w*|poor|low|lower|bad|degraded|lost|switched off|turned off|disabled|not used|isn't used)\b" }
-pattern! { OTHER_GPUS = r"(?i)\b(?:Tesla|V100|P100|A100|A40|RTX A\d{4}|RTX 6000|Quadro|[1-3]0[5-9]0(?: ?Ti)?|other (?:GPUs|cards))\b[^.;]{0,70}\b(?:same (?:machine|VM|guest|host|box|slots?|kind of VM|shape)|are fine|is fine|work\w*|say\w* OK|shows? OK|get P2P|get OK)\b" }
+pattern! {
+    /// A comparison with GPUs of another kind in the same place, and they are well.
+    OTHER_GPUS = r"(?i)\b(?:Tesla|Quadro|[VPTA]\d{2,3}|RTX A\d{4}|RTX 6000|[1-3]0[5-9]0(?: ?Ti)?s?|other (?:GPUs|cards|boards))\b[^.;]{0,90}\b(?:same (?:\w+ ){0,2}(?:machine|VM|guest|host|box|slots?|server|board)|says? OK|shows? OK|gets? (?:P2P|OK))\b|\bswap\w*\b[^.;]{0,30}\b(?:in|for|with)\b[^.;]{0,30}\b(?:[1-3]0[5-9]0(?: ?Ti)?s?|Tesla|[VPTA]\d{2,3}|RTX A\d{4})\b"
+}
 pattern! { TRANSLATED = r"(?i)\b(?:AMD-Vi|IOMMU|VT-?d|DMAR|intel_iommu|amd_iommu)\b[^.;]{0,30}\b(?:translat\w+|DMA-FQ|in DMA mode|is (?:on|active|enabled)|enabled|active|=\s*on)\b|\bno\b.{0,4}\biommu=?\b.{0,40}\bcommand line\b" }
 
 /// Longest paragraph and most statements that are read.
@@ -70,7 +78,8 @@ pub(crate) fn switches(text: &str) -> Vec<PeerSwitch> {
 /// CUDA comes up.
 pub(super) fn about_peers(text: &str) -> bool {
     let lower = text.to_lowercase();
-    let starts = ["cuda", "cuinit", "uvm", "nvidia-smi"].iter().any(|word| lower.contains(word));
+    let starts = ["cuinit", "uvm_"].iter().any(|word| lower.contains(word))
+        || (lower.contains("cuda") && !matches(&PARTICULAR, text));
     let general = |switch: &PeerSwitch| {
         matches!(switch, PeerSwitch::IommuOff | PeerSwitch::IommuPassthrough)
     };
@@ -79,9 +88,9 @@ pub(super) fn about_peers(text: &str) -> bool {
 
 /// Reads the statements of a text.
 pub(super) fn read(item: &RawItem, text: &str, facts: &mut Facts) {
-    const MARKS: [&str; 12] = [
+    const MARKS: [&str; 17] = [
         "nccl", "p2p", "reduce", "gpu", "tp", "iommu", "peer", "bridge", "acs", "vt-d", "amd-vi",
-        "distributed",
+        "distributed", "collective", "parallel", "ddp", "rank", "busbw",
     ];
     for (number, paragraph) in paragraphs(text) {
         let lower = paragraph.to_ascii_lowercase();
@@ -137,19 +146,28 @@ fn is_prose(line: &str) -> bool {
 
 /// Clauses with their offsets: sentences, and the parts of one that tell of different runs.
 fn clauses(paragraph: &str) -> Vec<(usize, &str)> {
-    const ENDS: [&str; 12] = [
-        ". ", ".\n", "; ", ";\n", ": ", " but ", ", then ", ", while ", ", whereas ", " – ", " -- ",
-        "? ",
+    // What ends a clause, and how much of it still belongs to that clause.
+    const ENDS: [(&str, usize); 12] = [
+        (". ", 2),
+        (".\n", 2),
+        ("; ", 2),
+        (";\n", 2),
+        ("? ", 2),
+        (" but ", 1),
+        (", then ", 2),
+        (", while ", 2),
+        (", whereas ", 2),
+        (", NCCL_", 2),
+        (" – ", 1),
+        (" -- ", 1),
     ];
     let mut out = Vec::new();
     let mut start = 0;
     while let Some(rest) = paragraph.get(start..).filter(|rest| !rest.is_empty()) {
-        let next = ENDS
-            .iter()
-            .filter_map(|end| rest.find(end).map(|at| at + end.len()))
-            .min()
-            .unwrap_or(rest.len());
-        out.push((start, &rest[..next]));
+        let ends = ENDS.iter().filter_map(|(end, kept)| rest.find(end).map(|at| at + kept));
+        let next = ends.min().unwrap_or(rest.len()).max(1);
+        let Some(clause) = rest.get(..next) else { break };
+        out.push((start, clause));
         start += next;
     }
     out
@@ -179,8 +197,11 @@ fn push<T>(list: &mut Vec<Seen<T>>, value: T, line: &Line<'_>) {
 /// A run that is told of.
 fn run(line: &Line<'_>, text: &str, subject: bool, facts: &mut Facts) {
     let mut under = switches(text);
+    if matches(&NOT_NEEDED, text) {
+        under.retain(|switch| *switch != PeerSwitch::P2pOff);
+    }
     let here = matches(&SUBJECT, text);
-    if under.is_empty() && here && matches(&WORKS, text) && matches(&DRIVER, text) {
+    if under.is_empty() && subject && matches(&WORKS, text) && matches(&DRIVER, text) {
         under.push(PeerSwitch::OtherDriver);
     }
     let (hangs, fails) = (matches(&HANGS, text), matches(&FAILS, text));
@@ -197,7 +218,7 @@ fn run(line: &Line<'_>, text: &str, subject: bool, facts: &mut Facts) {
     let particular = under.iter().any(|switch| {
         !matches!(switch, PeerSwitch::IommuOff | PeerSwitch::IommuPassthrough)
     });
-    if !subject && !particular {
+    if !subject && !particular && facts.p2p.broken().is_none() {
         return;
     }
     facts.mentions_gpu = true;

@@ -27,6 +27,10 @@ pattern! {
     MODE = r"(?i)\bcompute[ _-]?m(?:ode)?\b\.?[^\n]{0,40}?\b(?P<mode>E\. Process|E\. Thread|Exclusive[ _]Process|Exclusive[ _]Thread|Exclusive|Prohibited)\b|\bin (?P<other>exclusive[ _-]?process|exclusive[ _-]?thread|prohibited) (?:compute )?mode\b|\bcudaComputeMode(?P<constant>ExclusiveProcess|Exclusive|Prohibited)\b"
 }
 pattern! {
+    /// The cell of nvidia-smi's table, in a row that somebody cut out of it.
+    CELL = r"\|\s+(?:\d+%|N/A)\s+(?P<mode>E\. Process|E\. Thread|Prohibited)\s*\|"
+}
+pattern! {
     /// A framework reaches for a device that CUDA did not list.
     INDEX = r"device >= 0 && device < num_gpus|\bdevice_index\b.{0,40}\bINTERNAL ASSERT FAILED|\bdevice=\S* ?, ?num_gpus=\d*"
 }
@@ -36,9 +40,9 @@ pattern! { NO_INSTANCE = r"(?i)\bNo MIG devices found\b|\bno MIG (?:instances?|d
 const LIMIT: usize = 256;
 
 pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
-    const MARKS: [&str; 12] = [
+    const MARKS: [&str; 15] = [
         "MPS", "mps", "ompute", "xclusive", "rohibited", "MIG", "num_gpus", "libcuda", "COMPAT",
-        "compat", "LD_LIBRARY_PATH", "ipc",
+        "compat", "LD_LIBRARY_PATH", "ipc", " Control ", " Server ", "E. ",
     ];
     if !MARKS.iter().any(|mark| line.text.contains(mark)) {
         return;
@@ -102,9 +106,14 @@ fn statements(line: &Line<'_>, facts: &mut Facts) {
 }
 
 fn mode(line: &Line<'_>, facts: &mut Facts) {
-    let Some(found) = captures(&MODE, line.text) else { return };
-    let named = found.name("mode").or(found.name("other")).or(found.name("constant"));
-    let word = named.map_or("", |m| m.as_str()).to_lowercase();
+    let word = match (captures(&MODE, line.text), group(&CELL, line.text, "mode")) {
+        (Some(found), _) => {
+            let named = found.name("mode").or(found.name("other")).or(found.name("constant"));
+            named.map_or("", |m| m.as_str()).to_lowercase()
+        }
+        (None, Some(cell)) => cell.to_lowercase(),
+        (None, None) => return,
+    };
     let mode = if word.contains("prohibited") {
         "Prohibited"
     } else if word.contains("thread") {

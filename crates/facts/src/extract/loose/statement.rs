@@ -27,7 +27,9 @@ pattern! { NVSWITCH = r"(?i)\bNV ?Switch(?:es)?\b|\b(?:HGX|DGX)\b" }
 
 /// The condition under which the line says that something works or fails, when it says one.
 pub(super) fn condition(text: &str) -> Option<String> {
-    let works = matches(&WORKS, text) && matches(&CONDITION, text);
+    // A line may hold several sentences; the condition belongs to what works.
+    let conditional = |sentence: &str| matches(&WORKS, sentence) && matches(&CONDITION, sentence);
+    let works = text.split(". ").any(conditional);
     works.then(|| crate::observed::clean_excerpt(text))
 }
 

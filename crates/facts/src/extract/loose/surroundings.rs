@@ -21,6 +21,7 @@ pattern! {
 }
 pattern! { ROOTLESS = r"(?i)\brootless\b|/run/user/[1-9]\d*/(?:docker|podman)|\bdockerd-rootless" }
 pattern! { NOT_ROOTLESS = r"(?i)\b(?:not|non|no|isn't|without)[ -]rootless|rootless: ?false|\brootful\b|\bdocker \(root\)|\bas root\b[^.\n]{0,20}\bdocker\b" }
+pattern! { ASIDE = r"(?i)\b(?:works?|worked|working|fine|how-?to|guide|instructions?|tutorial|docs|documentation|earlier|formerly|also)\b" }
 pattern! { NO_CGROUPS = r"(?i)\bno-cgroups\b\W{0,3}(?:=|:|is|to|set to)?\W{0,3}(?P<value>true|false)\b" }
 pattern! { CURE = r"(?i)\b(?:set(?:ting)?|chang(?:ed|ing)|switch(?:ed|ing)|turn(?:ed|ing)|flip(?:ped|ping)|with|once|after|when)\b[^.;\n]{0,60}?\b(?P<value>true|false)\b" }
 pattern! { FLATPAK = r"\bnvidia-(?P<version>\d{3}-\d{2,3}(?:-\d{2})?)\b" }
@@ -137,10 +138,14 @@ fn packaging(line: &Line<'_>, facts: &mut Facts) {
         let name = if name.eq_ignore_ascii_case("desktop-linux") { "Docker Desktop" } else { name };
         engine.enclosed.or_better(Observed::seen(name.to_owned(), line.origin()));
     }
+    // The engine that works, or a guide for another one, is not the engine in question.
+    if matches(&ASIDE, line.text) {
+        return;
+    }
     if matches(&NOT_ROOTLESS, line.text) {
-        engine.rootless.or_better(Observed::seen(false, line.origin()));
-    } else if matches(&ROOTLESS, line.text) && engine.rootless.value() != Some(&true) {
-        engine.rootless = Observed::seen(true, line.origin());
+        engine.rootless = Observed::seen(false, line.origin());
+    } else if matches(&ROOTLESS, line.text) {
+        engine.rootless.or_better(Observed::seen(true, line.origin()));
     }
 }
 
@@ -177,7 +182,7 @@ mod tests {
     #[test]
     fn every_expression_compiles() {
         let all = [
-            &CGROUP_DRIVER, &PODMAN, &SNAP, &DESKTOP, &ROOTLESS, &NOT_ROOTLESS, &NO_CGROUPS, &CURE,
+            &CGROUP_DRIVER, &PODMAN, &SNAP, &DESKTOP, &ROOTLESS, &NOT_ROOTLESS, &ASIDE, &NO_CGROUPS, &CURE,
             &FLATPAK, &FLATPAK_CONTEXT, &POD, &CDI_TOLD, &CDI_FOUND, &CDI_DEVICE,
         ];
         assert!(all.iter().all(|pattern| pattern.is_some()));

@@ -92,7 +92,11 @@ fn lines(facts: &Facts, fifth: bool, weighing: &mut Weighing) {
                 weighing.confirms(statement, &line.origin);
             }
             ManagerLine::ModuleMissing(name) => {
-                let statement = format!("the kernel module {name} that it needs is not loaded");
+                let statement = format!("it does not start without the kernel module {name}");
+                weighing.confirms(statement, &line.origin);
+            }
+            ManagerLine::ModuleTold(name) => {
+                let statement = format!("{name} is not loaded");
                 weighing.supports(Strong, statement, &line.origin);
             }
             ManagerLine::NothingToDo if fifth => {

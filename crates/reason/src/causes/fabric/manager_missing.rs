@@ -3,6 +3,7 @@
 use facts::model::fabric::ServiceState;
 use facts::{Facts, Layer, Observed, Origin};
 
+use super::started;
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Decisive, Moderate, Strong, Weak};
 use crate::machine::{self, Distribution};
@@ -169,6 +170,9 @@ pub(super) fn is_switch_board(board: &Board) -> bool {
     NAMES.iter().any(|part| name.contains(part)) && !OTHERS.iter().any(|part| name.contains(part))
 }
 
+/// What a line of the daemon's own log says.
+const STARTED: &str = "the fabric manager is there and was started";
+
 /// The service. With switches and 802 its absence is proof; where nothing is known of switches it
 /// says little, since most machines have no such service.
 fn service(facts: &Facts, switches: &Switches, answered: bool, weighing: &mut Weighing) {
@@ -182,6 +186,10 @@ fn service(facts: &Facts, switches: &Switches, answered: bool, weighing: &mut We
                 ("nvidia-fabricmanager is not installed".to_owned(), &seen.origin)
             }
             ServiceState::Stopped(said) if said.contains("failed") => {
+                if let Some(line) = started(facts) {
+                    weighing.rules_out(STARTED, line);
+                    return;
+                }
                 // It was started and ended by itself: why, its log tells.
                 weighing.supports(Moderate, format!("nvidia-fabricmanager: {said}"), &seen.origin);
                 return;
@@ -190,7 +198,10 @@ fn service(facts: &Facts, switches: &Switches, answered: bool, weighing: &mut We
         },
         Observed::Absent(origin) => ("there is no nvidia-fabricmanager".to_owned(), origin),
         Observed::Denied(..) | Observed::Unknown(_) => {
-            weighing.needs(Need::FabricManager);
+            match started(facts) {
+                Some(line) => weighing.rules_out(STARTED, line),
+                None => weighing.needs(Need::FabricManager),
+            };
             return;
         }
     };

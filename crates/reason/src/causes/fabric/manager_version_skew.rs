@@ -79,7 +79,10 @@ fn weigh(facts: &Facts) -> Weighing {
 /// Its own words, and the switch driver's.
 fn said(facts: &Facts, weighing: &mut Weighing) {
     if let Some((own, driver, origin)) = refusal(facts) {
-        let loaded = readings::driver_version(facts).map(|seen| seen.value);
+        // The line itself is no witness of which driver is loaded.
+        let loaded = readings::driver_version(facts)
+            .filter(|seen| (&seen.origin.item, seen.origin.line) != (&origin.item, origin.line))
+            .map(|seen| seen.value);
         let statement = format!("the fabric manager {own} refuses driver {driver}");
         // A line about another driver than the loaded one is from before it was replaced.
         if loaded.is_some_and(|loaded| loaded == *own) {

@@ -1,7 +1,7 @@
 //! Causes in NVSwitch, NVLink and the fabric manager, and the questions that they share.
 
-use facts::Facts;
-use facts::{Observed, Origin, Seen};
+use facts::model::fabric::ManagerLine;
+use facts::{Facts, Observed, Origin, Seen};
 
 use crate::evidence::Strength::Moderate;
 use crate::readings::{self, code};
@@ -23,6 +23,13 @@ fn fabric_waits(facts: &Facts, weighing: &mut Weighing) {
         let statement = format!("the GPUs' fabric state is '{}'", state.value);
         weighing.supports(Moderate, statement, &state.origin);
     }
+}
+
+/// Where it was seen that the daemon is there and was started: it or its start script has printed
+/// something.
+fn started(facts: &Facts) -> Option<&Origin> {
+    let by_itself = |line: &&Seen<ManagerLine>| !matches!(line.value, ManagerLine::ModuleTold(_));
+    facts.fabric.manager_lines.iter().find(by_itself).map(|line| &line.origin)
 }
 
 /// The fabric state of a GPU that is not registered yet.

@@ -71,8 +71,15 @@ fn weigh(facts: &Facts) -> Weighing {
     let first = first_silence(facts);
     if let Some((place, event)) = first {
         let statement = rpc::silence(facts, event);
-        weighing.confirms(statement, &event.origin);
-        before(facts, place, &mut weighing);
+        match before(facts, place) {
+            None => weighing.confirms(statement, &event.origin),
+            Some(earlier) => {
+                let text = facts::observed::clean_excerpt(&earlier.text);
+                let objection = format!("the silence only follows; first came: {text}");
+                weighing.supports(Weak, statement, &event.origin);
+                weighing.rules_out(objection, &earlier.origin)
+            }
+        };
     }
     wpr2(facts, first.is_some(), &mut weighing);
     told(facts, &mut weighing);
@@ -108,17 +115,42 @@ fn first_silence(facts: &Facts) -> Option<(usize, &LogEvent)> {
     Some((place, telling.or_else(|| events.get(place))?))
 }
 
-/// A GPU that is gone, or an uncorrectable fault before: the silence only follows.
-fn before(facts: &Facts, place: usize, weighing: &mut Weighing) {
-    let earlier = facts.log.events.iter().take(place);
-    let fault = earlier.into_iter().find(|event| {
+/// A GPU that is gone, or an Xid of another kind shortly before: the silence only follows.
+fn before(facts: &Facts, place: usize) -> Option<&LogEvent> {
+    let events = &facts.log.events;
+    let silence = events.get(place)?;
+    let mut earlier = events.iter().take(place).filter(|event| same_board(event, silence));
+    earlier.find(|event| {
         let fallen = matches!(event.signature, "FALLEN_BUS" | "FALLEN_BUS_INIT" | "PCI_D3COLD");
-        fallen || matches!(event.get("xid"), Some("48" | "74" | "79" | "94" | "95"))
-    });
-    if let Some(event) = fault {
-        let text = facts::observed::clean_excerpt(&event.text);
-        let statement = format!("another fault came first: {text}");
-        weighing.objects(Strong, statement, &event.origin);
+        fallen || event.get("xid") == Some("79") || (is_fault(event) && near(event, silence))
+    })
+}
+
+/// How long one burst of Xids lasts, in seconds.
+const BURST_S: f64 = 300.0;
+
+fn near(event: &LogEvent, silence: &LogEvent) -> bool {
+    match (event.time_s, silence.time_s) {
+        (Some(at), Some(then)) => (then - at).abs() < BURST_S,
+        _ => true,
+    }
+}
+
+/// An Xid of the GPU's own, other than those of the GSP and of what is to be done.
+fn is_fault(event: &LogEvent) -> bool {
+    let number = event.get("xid").and_then(|number| number.parse::<u32>().ok());
+    number.is_some_and(|number| {
+        let known = nvabi::xid::by_number(number);
+        !matches!(number, 119 | 120 | 154) && known.is_some_and(|xid| !xid.application_fault)
+    })
+}
+
+fn same_board(event: &LogEvent, other: &LogEvent) -> bool {
+    match (event.device, other.device) {
+        (Some(one), Some(two)) => {
+            (one.domain, one.bus, one.device) == (two.domain, two.bus, two.device)
+        }
+        _ => true,
     }
 }
 

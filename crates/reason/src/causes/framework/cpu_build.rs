@@ -58,9 +58,10 @@ fn weigh(facts: &Facts) -> Weighing {
     let unavailable = facts.framework.torch_available.value() == Some(&false);
     if let Observed::Seen(torch) = &facts.framework.torch {
         let version = torch.value.version.as_deref().unwrap_or("torch");
-        match torch.value.cuda {
+        let by_version = version.contains("+cpu").then_some(None);
+        match torch.value.cuda.or(by_version) {
             Some(None) => {
-                let statement = format!("torch {version} has no CUDA: torch.version.cuda is None");
+                let statement = format!("torch {version} is a build without CUDA");
                 if unavailable || message.is_some() {
                     weighing.confirms(statement, &torch.origin);
                 } else {

@@ -59,9 +59,16 @@ enum OnDisk {
     Unknown,
 }
 
+/// Whether a reading shows that this is a container. A report that merely speaks of containers may
+/// be of their host.
+fn surely_in_container(facts: &Facts) -> bool {
+    let told = |origin: &Origin| origin.item.starts_with("text:");
+    machine::in_container(facts) && !facts.host.container.origin().is_some_and(told)
+}
+
 /// A container's /lib/modules says nothing of the host's.
 fn on_disk(facts: &Facts) -> OnDisk {
-    if machine::in_container(facts) {
+    if surely_in_container(facts) {
         return OnDisk::Unknown;
     }
     match &facts.module.on_disk {

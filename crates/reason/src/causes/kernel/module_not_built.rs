@@ -5,7 +5,7 @@ use facts::{Facts, Layer};
 
 use super::{
     OnDisk, driver_absent, has_other_driver, install_headers, may_be_running, on_disk, rebuild,
-    ruled_out_by_running,
+    ruled_out_by_running, surely_in_container,
 };
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
@@ -75,6 +75,8 @@ fn weigh(facts: &Facts) -> Weighing {
     dkms(facts, &mut weighing);
     if weighing.support.is_empty() {
         weighing.needs(Need::ModulesOnDisk);
+    } else if let Some((failure, origin)) = driver_absent(facts) {
+        weighing.supports(Weak, failure, &origin);
     }
     weighing
 }
@@ -87,9 +89,11 @@ fn messages(facts: &Facts, weighing: &mut Weighing) {
             ModuleMessage::NotFound { module, kernel } if readings::is_main_module(module) => {
                 let of = kernel.as_deref().unwrap_or("the running kernel");
                 let statement = format!("no module {module} is found for {of}");
-                if machine::in_container(facts) {
+                if surely_in_container(facts) {
                     let statement = format!("{statement}, but that was asked in a container");
                     weighing.supports(Weak, statement, &message.origin);
+                } else if machine::in_container(facts) {
+                    weighing.supports(Strong, statement, &message.origin);
                 } else if may_be_running(facts, kernel.as_deref()) {
                     weighing.confirms(statement, &message.origin);
                 } else {
@@ -124,14 +128,9 @@ fn files(facts: &Facts, weighing: &mut Weighing) {
         OnDisk::Unknown => return,
     };
     match absent {
-        Some((failure, seen)) => {
-            weighing.confirms(statement, &origin);
-            weighing.supports(Weak, failure, &seen);
-        }
-        None => {
-            weighing.supports(Strong, statement, &origin);
-        }
-    }
+        Some(_) => weighing.confirms(statement, &origin),
+        None => weighing.supports(Strong, statement, &origin),
+    };
 }
 
 /// DKMS's own list: what it has installed, and for which kernels.

@@ -3,9 +3,13 @@
 use facts::Facts;
 use facts::model::library::{LibraryFile, LibraryKind};
 
+pub(super) mod bundled_driver;
 pub(super) mod compat_shadows;
+pub(super) mod compat_unsupported;
+pub(super) mod interposer;
 pub(super) mod missing;
 pub(super) mod stub;
+pub(super) mod wsl_linux_driver;
 
 /// The libcuda that is mapped, or would be.
 fn mapped(facts: &Facts) -> Option<&LibraryFile> {

@@ -29,6 +29,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         SymptomId::CudaInitFails,
         SymptomId::GpuMissing,
         SymptomId::FrameworkNoGpu,
+        SymptomId::ContainerRefused,
     ],
     specializes: &[],
     look_alikes: &[

@@ -78,7 +78,9 @@ fn weigh(facts: &Facts) -> Weighing {
     if let (Some((_, origin)), true, true) = (&hang, late, mask.is_some()) {
         weighing.confirms("both began after 66 days, as in every report", origin);
     }
-    build(facts, &mut weighing);
+    if late || mask.is_some() {
+        build(facts, &mut weighing);
+    }
     if let Some((xid, event)) = facts.log.xids().find(|(xid, _)| matches!(xid, 79 | 119 | 120)) {
         weighing.objects(Strong, format!("Xid {xid}: the GPU stopped answering"), &event.origin);
     }
@@ -93,7 +95,9 @@ fn hang(facts: &Facts) -> Option<(&'static str, Origin)> {
         return Some(("nvidia-smi does not return", query.origin.clone()));
     }
     let trial = readings::init_hang(facts)?;
-    Some(("cuInit does not return", trial.origin.clone()))
+    // It is NVML that every report names; while it answers, a hanging cuInit is another fault.
+    let silent = readings::nvml_works(facts).is_none();
+    silent.then(|| ("cuInit does not return", trial.origin.clone()))
 }
 
 /// Time since boot, or the stamp of a line of the log. Returns whether it is late enough.

@@ -35,6 +35,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         SymptomId::CudaInitHangs,
         SymptomId::DriverAbsent,
         SymptomId::FrameworkNoGpu,
+        SymptomId::ContainerRefused,
     ],
     specializes: &[],
     look_alikes: &[

@@ -6,6 +6,7 @@ use facts::{Errno, Facts, Observed, Origin};
 use crate::readings::{self, code};
 
 pub(super) mod missing;
+pub(super) mod nodev_mount;
 pub(super) mod permission;
 pub(super) mod wrong_number;
 

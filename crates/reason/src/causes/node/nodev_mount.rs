@@ -4,7 +4,7 @@ use facts::model::node::NodeOpen;
 use facts::model::sandbox::Mount;
 use facts::{Errno, Facts, Layer, Observed, Origin, Seen};
 
-use super::{Role, all_needed, harmless, matching_failure, nodes_in_question, role, short};
+use super::{all_needed, harmless, matching_failure, nodes_in_question, role, short};
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::machine;
@@ -235,10 +235,5 @@ mod tests {
         assert!(nodev("/dev/nvidia01"));
         let over = [mount("/dev", "rw,nodev"), mount("/dev", "rw,nosuid")];
         assert!(!mount_of(&over, "/dev/nvidiactl").is_some_and(has_nodev));
-    }
-
-    #[test]
-    fn role_of_nodes_is_shared() {
-        assert_eq!(role("/dev/nvidiactl"), Some(Role::Control));
     }
 }

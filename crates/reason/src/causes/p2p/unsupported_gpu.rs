@@ -1,6 +1,6 @@
 //! `p2p.unsupported-gpu`
 
-use facts::model::p2p::PeerSwitch;
+use facts::model::p2p::{PeerResult, PeerSwitch};
 use facts::{Facts, Layer};
 
 use super::without_peer_copies;
@@ -22,7 +22,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         nvidia-smi topo -p2p gives the reason: CNS the chipset, GNS the GPU, TNS the topology, NS \
         not supported, DR disabled by a registry key. Programs then go through host memory, which \
         is slower and works.",
-    explains: &[SymptomId::P2pAbsent],
+    explains: &[SymptomId::P2pAbsent, SymptomId::P2pBroken],
     specializes: &[],
     look_alikes: &[
         LookAlike {
@@ -50,6 +50,11 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
     match peers::refused(facts) {
+        // Without peer access programs go another way; a hang has its cause there.
+        Some(refused) if hangs(facts) => {
+            weighing.supports(Weak, refused.value, &refused.origin);
+            return weighing;
+        }
         Some(refused) if !facts.nvml.peer_status.is_empty() => {
             weighing.confirms(refused.value, &refused.origin);
         }
@@ -71,6 +76,10 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.supports(Moderate, "another class of GPU gets it in the same place", &other.origin);
     }
     weighing
+}
+
+fn hangs(facts: &Facts) -> bool {
+    facts.p2p.plain_runs().any(|run| run.value.result == PeerResult::Hung)
 }
 
 /// Without the driver's word the cause is a suspicion that its matrix would decide.

@@ -1,3 +1,25 @@
 //! Causes on the PCI bus.
 
+use facts::model::log::LogEvent;
+use facts::{Facts, Origin};
+
+use crate::gpu_state;
+
+pub(super) mod bar_unassigned;
+pub(super) mod fell_off_bus;
+pub(super) mod link_degraded;
 pub(super) mod no_gpu;
+pub(super) mod power_state;
+
+/// The kernel's lines about a GPU that it cannot bring to D0, with their places in the log.
+fn not_woken(facts: &Facts) -> impl Iterator<Item = (usize, &LogEvent)> {
+    facts.log.events.iter().enumerate().filter(|(_, event)| {
+        let line = event.signature == "PCI_D3COLD" || event.signature == "VFIO_D3" && event.text.contains("power state");
+        line && gpu_state::is_about_gpu(facts, event)
+    })
+}
+
+/// The first of them, when it stands before this place in the log.
+fn not_woken_before(facts: &Facts, index: usize) -> Option<&Origin> {
+    not_woken(facts).find(|(place, _)| *place < index).map(|(_, event)| &event.origin)
+}

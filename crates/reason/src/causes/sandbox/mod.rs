@@ -6,9 +6,24 @@ use facts::{Facts, Seen};
 use crate::machine::{self, Distribution};
 use crate::remedy::{Impact, Place, Remedy};
 
+pub(super) mod bpf_old_kernel;
+pub(super) mod cdi_stale;
+pub(super) mod cdi_unresolvable;
 pub(super) mod cgroup_denies;
+pub(super) mod cgroup_lost;
+pub(super) mod cli_timeout;
+pub(super) mod engine_blind;
+pub(super) mod flatpak_runtime;
 pub(super) mod gpu_not_requested;
+pub(super) mod gvisor_unsupported;
+pub(super) mod landlock;
+pub(super) mod no_cgroups_set;
+pub(super) mod operator_host_driver;
+pub(super) mod proc_hidden;
+pub(super) mod rootless_bpf;
 pub(super) mod seccomp;
+pub(super) mod selinux;
+pub(super) mod userns;
 
 /// The kind of container around the process, when there is one.
 pub(super) fn container(facts: &Facts) -> Option<Seen<ContainerKind>> {

@@ -80,12 +80,18 @@ fn weigh(facts: &Facts) -> Weighing {
 fn mig_on(facts: &Facts) -> Option<Origin> {
     let gpu = facts.nvml.gpus.iter().find(|gpu| gpu.value.mig == Some(true));
     let device = facts.share.mig_devices.as_seen().map(|seen| seen.origin.clone());
-    gpu.map(|gpu| gpu.origin.clone()).or(device)
+    // nvidia-smi draws the table of MIG devices, the empty one too, only when the mode is on.
+    let none = facts.share.mig_devices.absent();
+    let table = none.filter(|origin| origin.excerpt.contains("No MIG devices found")).cloned();
+    gpu.map(|gpu| gpu.origin.clone()).or(device).or(table)
 }
 
-/// The mode is on, and nobody made an instance: CUDA finds nothing.
+/// The mode is on, and nobody made an instance (or none is given to this process): CUDA finds
+/// nothing.
 fn no_instance(facts: &Facts, on: &Origin, weighing: &mut Weighing) {
-    let Observed::Absent(none) = &facts.share.mig_devices else { return };
+    if facts.share.mig_devices.is_seen() {
+        return;
+    }
     let nothing = readings::init_failed_with(facts, code::NO_DEVICE)
         .map(|trial| trial.origin.clone())
         .or_else(|| {
@@ -99,13 +105,20 @@ fn no_instance(facts: &Facts, on: &Origin, weighing: &mut Weighing) {
     let Some(nothing) = nothing else { return };
     let every = facts.nvml.gpus.iter().all(|gpu| gpu.value.mig == Some(true));
     let statement = "MIG mode is on and there is no MIG device";
-    if every {
-        weighing.confirms(statement, none);
-    } else {
-        weighing.supports(Strong, statement, none);
+    match &facts.share.mig_devices {
+        Observed::Absent(none) if every => {
+            weighing.confirms(statement, none);
+        }
+        Observed::Absent(none) => {
+            weighing.supports(Strong, statement, none);
+        }
+        _ if every => {
+            weighing.supports(Strong, "MIG mode is on on every GPU", on);
+            weighing.needs(Need::MigDevices);
+        }
+        _ => return,
     }
     weighing.supports(Moderate, "CUDA finds no device", &nothing);
-    weighing.supports(Weak, "MIG mode is on", on);
 }
 
 /// Several instances, of which CUDA lists one.

@@ -3,6 +3,7 @@
 use facts::model::ProbeRun;
 use facts::model::cuda::Trial;
 use facts::model::host::ConfigValue;
+use facts::model::share::MpsStatement;
 use facts::{Facts, Layer, Observed, Seen};
 
 use crate::cause::{Cause, LookAlike};
@@ -249,6 +250,10 @@ fn beneath(facts: &Facts, weighing: &mut Weighing) {
     }
     if let Some((code, origin)) = readings::nvml_failure(facts) {
         weighing.objects(Strong, format!("NVML fails as well, with {code}"), &origin);
+    }
+    let mut mps = facts.share.mps_statements.iter();
+    if let Some(said) = mps.find(|said| said.value == MpsStatement::OnlyWithMps) {
+        weighing.rules_out("without MPS the same host starts CUDA", &said.origin);
     }
     if let Some(origin) = readings::uvm_missing(facts) {
         weighing.rules_out("nvidia_uvm is not loaded at all", &origin);

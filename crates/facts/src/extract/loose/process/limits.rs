@@ -5,7 +5,7 @@ use super::super::Line;
 use super::super::pattern::{captures, matches, pattern};
 use crate::model::Facts;
 use crate::model::process::Limit;
-use crate::observed::Seen;
+use crate::observed::{Observed, Seen};
 use crate::parse::limits as parse;
 
 pattern! {
@@ -42,12 +42,22 @@ pattern! {
     LOCKED = r"(?i)\b(?:(?:max )?locked[- ]memory(?: limit)?|memlock)\b[^\n\d=]{0,28}?(?P<value>\b\d{1,12}\b)\s*(?P<unit>kB|kib|kbytes|MB|MiB|bytes)\b"
 }
 pattern! {
+    /// `--pids-limit 64`, `pids.max is 64`, `podPidsLimit: 1024`.
+    PIDS = r"(?i)(?:--pids-limit[ =]|\bpids\.max\b[^\n\d]{0,16}|\bpodPidsLimit:\s*|\bpids_limit:\s*)(?P<value>-?\d+|max)\b"
+}
+pattern! {
     /// A line of limits.conf: what new logins get, not what a process has.
     CONFIGURED = r"^\s*\S+\s+(?:soft|hard|-)\s+(?:nofile|nproc|as|memlock)\b"
 }
 
 /// Rows and options, whoever printed them.
 pub(super) fn rows(line: &Line<'_>, facts: &mut Facts) {
+    if let Some(found) = captures(&PIDS, line.text)
+        && super::super::statement::condition(line.text).is_none()
+        && let Some(limit) = value(&found["value"].replace("max", "-1"), 1)
+    {
+        facts.process.pids_max.or_better(Observed::seen(limit, line.origin()));
+    }
     if line.has("Max ") {
         for at in parse::proc_limits(line.text.trim()).value {
             push(at.value, line, facts);
@@ -76,7 +86,8 @@ pub(super) fn rows(line: &Line<'_>, facts: &mut Facts) {
 /// What a person says that a limit is. With "it works with …" a value that cures is told, and not
 /// the state of things.
 pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
-    if matches(&CONFIGURED, line.text) || super::super::statement::condition(line.text).is_some() {
+    let by_rows = matches(&CURRENT, line.text) || matches(&NAMED, line.text);
+    if by_rows || matches(&CONFIGURED, line.text) || super::super::statement::condition(line.text).is_some() {
         return;
     }
     if let Some(found) = captures(&SAID, line.text) {
@@ -156,7 +167,7 @@ mod tests {
     fn every_expression_compiles() {
         let all = [
             &SHELL_ROW, &PRLIMIT_ROW, &TRACED, &OPTION, &SAID, &NAMED, &CURRENT, &OPEN_FILES,
-            &LOCKED, &CONFIGURED,
+            &LOCKED, &CONFIGURED, &PIDS,
         ];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }

@@ -6,7 +6,7 @@ use super::push;
 use crate::model::Facts;
 
 pattern! {
-    NAME = r"(?P<name>\b(?:libnvidia-compute-\d{3}[\w\-]*|nvidia-driver-\d{3}[\w\-]*|nvidia-utils-\d{3}[\w\-]*|nvidia-headless-[\w\-]*\d{3}[\w\-]*|nvidia-compute-utils-\d{3}[\w\-]*|libcuda1|libnvidia-ml1|cuda-drivers(?:-\d{3})?|nvidia-driver-cuda-libs|nvidia-driver-libs|nvidia-libopencl1-\d{3})\b)"
+    NAME = r"(?P<name>\b(?:libnvidia-compute-\d{3}[\w\-]*|nvidia-driver-\d{3}[\w\-]*|nvidia-utils-\d{3}[\w\-]*|nvidia-headless-[\w\-]*\d{3}[\w\-]*|nvidia-compute-utils-\d{3}[\w\-]*|libcuda1|libnvidia-ml1|cuda-drivers(?:-\d{3})?|cuda-compat-\d{1,2}-\d{1,2}|nvidia-driver-cuda-libs|nvidia-driver-libs|nvidia-libopencl1-\d{3})\b)"
 }
 pattern! {
     /// A row of `dpkg -l`, `apt list --installed` or `rpm -qa`.
