@@ -1,5 +1,6 @@
 //! The command line, as data: clap prints the help and the usage errors from these types.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Firmware(FirmwareArgs),
     /// Walk through a recorded case; needs no GPU
     Demo(DemoArgs),
+    /// Show what a program asks the driver and what the driver answers, call by call
+    Trace(TraceArgs),
 }
 
 /// Options of `check`.
@@ -113,6 +116,34 @@ pub(crate) struct DemoArgs {
     /// List the recorded cases
     #[arg(long, conflicts_with = "case")]
     pub(crate) list: bool,
+}
+
+/// Options of `trace`.
+///
+/// A launched program ends when gpudx ends; one that was attached to goes on.
+///
+/// Exit status: 0 every driver call returned, 1 one did not, 2 there is no trace, 64 usage.
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// Attach to this running process instead of starting one
+    #[arg(short, long, value_name = "PID", conflicts_with = "command",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pid: Option<u32>,
+    /// End after this time: 5s, 500ms, 1m. A launched program is killed, an attached one let go
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) deadline: Option<Duration>,
+    /// Form of the trace; json is gpudx/trace/1, one object a line
+    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    pub(crate) format: DataFormat,
+    /// Write the trace to this file instead of standard error
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Hold the N-th driver call before the driver sees it, to see what the program does then
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) hold: Option<u64>,
+    /// The program and its arguments
+    #[arg(required_unless_present = "pid", last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Form of a report.

@@ -50,6 +50,7 @@ fn run(arguments: Vec<OsString>) -> Exit {
         Command::Explain(args) => commands::explain::run(&args, color),
         Command::Firmware(args) => commands::firmware::run(&args, color),
         Command::Demo(args) => commands::demo::run(&args, color),
+        Command::Trace(args) => commands::trace::run(&args),
     }
 }
 

@@ -13,6 +13,12 @@ pub(crate) fn fail(errno: c_int) -> c_int {
     -1
 }
 
+/// The calling thread's errno.
+pub(crate) fn errno() -> c_int {
+    // SAFETY: libc's errno location is valid for the calling thread.
+    unsafe { *libc::__errno_location() }
+}
+
 #[expect(clippy::cast_possible_truncation, reason = "these calls return an int")]
 fn int(value: c_long) -> c_int {
     value as c_int
@@ -26,6 +32,15 @@ fn int(value: c_long) -> c_int {
 pub(crate) unsafe fn openat(folder: c_int, path: *const c_char, flags: c_int, mode: u32) -> c_int {
     // SAFETY: the caller vouches for the path; the kernel checks the rest.
     int(unsafe { libc::syscall(libc::SYS_openat, folder, path, flags, mode) })
+}
+
+/// Asks the kernel for a node that it does not have, and forgets the answer. Where it has one,
+/// nothing is opened: a node is no directory.
+pub(crate) fn refused_open(path: &str) {
+    if let Ok(path) = CString::new(path) {
+        // SAFETY: the path is a C string.
+        unsafe { openat(libc::AT_FDCWD, path.as_ptr(), libc::O_DIRECTORY, 0) };
+    }
 }
 
 /// ioctl(2).

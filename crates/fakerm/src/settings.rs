@@ -34,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) chip: Chip,
     /// Whether UVM says that pageable memory is usable.
     pub(crate) hmm: bool,
+    /// Whether each driver call is made of the kernel too, for a tracer to see.
+    pub(crate) pass: bool,
     /// Where driver calls are recorded.
     pub(crate) trace: Option<CString>,
     /// The driver call that never returns.
@@ -55,6 +57,7 @@ pub(crate) fn settings() -> &'static Settings {
             gpus: 1,
             chip: Chip::Ga100,
             hmm: true,
+            pass: false,
             trace: None,
             hang_at_step: None,
             nodes: Vec::new(),
@@ -89,6 +92,7 @@ impl Settings {
             "gpus" => self.gpus = value.parse().ok().filter(|gpus| *gpus <= 8)?,
             "chip" => self.chip = Chip::named(value)?,
             "hmm" => self.hmm = value == "1",
+            "pass" => self.pass = value == "1",
             "trace" => self.trace = Some(CString::new(value).ok()?),
             _ => match name.strip_prefix("node:") {
                 Some(path) => self.nodes.push((path.to_owned(), node_change(value)?)),

@@ -15,6 +15,7 @@ mod probes;
 pub mod source;
 pub mod supervise;
 mod sys;
+pub mod trace;
 
 /// Peak resident memory, in bytes, of the largest process among the ended and awaited children of
 /// this process, for measuring.

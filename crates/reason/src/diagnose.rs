@@ -100,12 +100,16 @@ pub struct Diagnosis {
 
 /// Judges the facts. The same facts always give the same diagnosis.
 pub fn diagnose(facts: &Facts) -> Diagnosis {
+    let judged: Vec<(&'static Cause, Weighing)> =
+        CAUSES.iter().map(|cause| (*cause, (cause.weigh)(facts))).collect();
     let mut symptoms = derive(facts);
+    if symptoms.is_empty() && readings::cuda_works(facts).is_none() {
+        symptoms.extend(told_by_the_cause(&judged));
+    }
     let mut findings = Vec::new();
     let mut ruled_out = Vec::new();
     let mut unknown = Vec::new();
-    for cause in CAUSES {
-        let weighing = (cause.weigh)(facts);
+    for (cause, weighing) in judged {
         let relevant = symptoms.iter().any(|symptom| cause.can_explain(symptom.id));
         match weighing.verdict() {
             verdict @ (Verdict::Confirmed | Verdict::Likely | Verdict::Possible) if relevant => {
@@ -141,6 +145,23 @@ pub fn diagnose(facts: &Facts) -> Diagnosis {
         notes: facts.notes.clone(),
         not_understood: facts.log.unlisted.clone(),
     }
+}
+
+/// A log alone shows no call that fails, and may yet tell the whole story: the evidence of the best
+/// founded cause is then the symptom.
+fn told_by_the_cause(judged: &[(&'static Cause, Weighing)]) -> Option<Symptom> {
+    let founded = judged.iter().filter(|(_, weighing)| weighing.verdict() >= Verdict::Likely);
+    let (cause, weighing) = founded.max_by(|(_, a), (_, b)| {
+        a.verdict().cmp(&b.verdict()).then_with(|| a.score().total_cmp(&b.score()))
+    })?;
+    let piece = weighing.support.iter().max_by_key(|piece| piece.strength)?;
+    Some(Symptom {
+        id: *cause.explains.first()?,
+        code: None,
+        summary: piece.statement.clone(),
+        origin: piece.origin.clone(),
+        explained_by: Vec::new(),
+    })
 }
 
 /// What is easily mistaken for a cause in play comes first: it is what the reader has in mind.

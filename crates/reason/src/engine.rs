@@ -1,14 +1,17 @@
 //! Questions about container engines, hooks and policies that several causes ask.
 
 use facts::model::engine::EngineFault;
-use facts::model::nvml::NvmlResult;
 use facts::model::node::NodeOpen;
+use facts::model::nvml::NvmlResult;
 use facts::{Errno, Facts, Observed, Origin, Seen};
 
 use crate::readings;
 
 /// The first fault of an engine for which `wanted` gives something.
-pub(crate) fn fault<T>(facts: &Facts, wanted: impl Fn(&EngineFault) -> Option<T>) -> Option<Seen<T>> {
+pub(crate) fn fault<T>(
+    facts: &Facts,
+    wanted: impl Fn(&EngineFault) -> Option<T>,
+) -> Option<Seen<T>> {
     facts.sandbox.engine.fault(wanted)
 }
 
@@ -39,7 +42,9 @@ pub(crate) fn user_namespace(facts: &Facts) -> Option<&Origin> {
 pub(crate) fn refused_opens(facts: &Facts, errno: Errno) -> Vec<(String, Origin)> {
     let opens = facts.node.opens.iter();
     opens
-        .filter(|(path, (open, _))| path.starts_with("/dev/nvidia") && *open == NodeOpen::Failed(errno))
+        .filter(|(path, (open, _))| {
+            path.starts_with("/dev/nvidia") && *open == NodeOpen::Failed(errno)
+        })
         .map(|(path, (_, origin))| (path.clone(), origin.clone()))
         .collect()
 }

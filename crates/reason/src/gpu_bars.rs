@@ -30,15 +30,21 @@ pub(crate) struct Bars {
 impl Bars {
     /// What the facts tell.
     pub(crate) fn of(facts: &Facts) -> Bars {
-        let zero = |event: &&LogEvent| event.get("addr") == Some("0x0") || event.get("mb") == Some("0");
+        let zero =
+            |event: &&LogEvent| event.get("addr") == Some("0x0") || event.get("mb") == Some("0");
         let zero_line = facts.log.with("BAR_INVALID_LINE").find(zero).map(|event| {
             let bar = event.get("bar").unwrap_or("?");
-            let (size, address) = (event.get("mb").unwrap_or("?"), event.get("addr").unwrap_or("?"));
-            (format!("the driver finds BAR{bar} with {size} MiB at {address}"), event.origin.clone())
+            let (size, address) =
+                (event.get("mb").unwrap_or("?"), event.get("addr").unwrap_or("?"));
+            (
+                format!("the driver finds BAR{bar} with {size} MiB at {address}"),
+                event.origin.clone(),
+            )
         });
         let listed = gpu_state::registers_without_address(facts).into_iter().next();
         let no_space = facts.log.events.iter().find(|event| {
-            let names_gpu = event.signature == "PCI_BAR_NOASSIGN" && gpu_state::is_about_gpu(facts, event);
+            let names_gpu =
+                event.signature == "PCI_BAR_NOASSIGN" && gpu_state::is_about_gpu(facts, event);
             names_gpu && matches!(event.get("bar"), Some("0" | "1" | "2" | "3"))
         });
         Bars {

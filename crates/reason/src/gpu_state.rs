@@ -15,7 +15,9 @@ pub fn recovery_action(facts: &Facts) -> Option<Seen<String>> {
         let action = gpu.value.recovery_action.as_deref().filter(|action| !is_none(action))?;
         Some(Seen::new(action.to_owned(), gpu.origin.clone()))
     });
-    told_by_nvml.or_else(|| logged_action(facts)).or_else(|| facts.nvml.recovery_told.first().cloned())
+    told_by_nvml
+        .or_else(|| logged_action(facts))
+        .or_else(|| facts.nvml.recovery_told.first().cloned())
 }
 
 /// Where NVML was seen to ask for no recovery of any GPU.
@@ -116,7 +118,8 @@ fn logged_errors(facts: &Facts) -> Option<Seen<String>> {
     let reports = facts.log.events.iter().filter(|event| {
         matches!(event.signature, "AER_BUS" | "AER_REPORT") && is_about_gpu(facts, event)
     });
-    let severe = |event: &&LogEvent| event.get("sev").is_some_and(|sev| sev.starts_with("Uncorrect"));
+    let severe =
+        |event: &&LogEvent| event.get("sev").is_some_and(|sev| sev.starts_with("Uncorrect"));
     if let Some(event) = reports.clone().find(severe) {
         let text = facts::observed::clean_excerpt(&event.text);
         return Some(Seen::new(format!("the link reports: {text}"), event.origin.clone()));
@@ -124,7 +127,8 @@ fn logged_errors(facts: &Facts) -> Option<Seen<String>> {
     let count = reports.clone().count();
     let first = reports.clone().next()?;
     (count >= CORRECTED_LINES).then(|| {
-        let statement = format!("the kernel log has {count} lines of corrected errors on the GPU's link");
+        let statement =
+            format!("the kernel log has {count} lines of corrected errors on the GPU's link");
         Seen::new(statement, first.origin.clone())
     })
 }
@@ -167,17 +171,16 @@ pub fn vgpu_guest(facts: &Facts) -> Option<Origin> {
         let told = facts.platform.vgpu.iter();
         let guest = told.clone().find(|told| told.value == VgpuSide::Guest);
         let host = told.clone().any(|told| told.value == VgpuSide::Host);
-        guest
-            .or_else(|| told.clone().next().filter(|_| !host))
-            .map(|told| told.origin.clone())
+        guest.or_else(|| told.clone().next().filter(|_| !host)).map(|told| told.origin.clone())
     })
 }
 
 /// Where it was seen that vGPUs are in play at all, on either side.
 pub fn vgpu(facts: &Facts) -> Option<Origin> {
-    let by_nvml = facts.nvml.gpus.iter().find(|gpu| {
-        gpu.value.virtualization.as_deref().is_some_and(|mode| mode.contains("VGPU"))
-    });
+    let by_nvml =
+        facts.nvml.gpus.iter().find(|gpu| {
+            gpu.value.virtualization.as_deref().is_some_and(|mode| mode.contains("VGPU"))
+        });
     let told = facts.platform.vgpu.first().map(|told| told.origin.clone());
     by_nvml.map(|gpu| gpu.origin.clone()).or(told).or_else(|| vgpu_guest(facts))
 }
@@ -186,9 +189,9 @@ pub fn vgpu(facts: &Facts) -> Option<Origin> {
 fn is_vgpu_name(name: &str) -> bool {
     let profile = name.rsplit('-').next().unwrap_or("");
     let profile = profile.strip_suffix("ME").unwrap_or(profile);
-    let sized = profile.strip_suffix(['A', 'B', 'C', 'Q']).is_some_and(|size| {
-        !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit())
-    });
+    let sized = profile
+        .strip_suffix(['A', 'B', 'C', 'Q'])
+        .is_some_and(|size| !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit()));
     name.contains('-') && sized || name.starts_with("GRID ")
 }
 
@@ -250,7 +253,9 @@ mod tests {
         for name in ["GRID V100D-8C", "NVIDIA A40-48Q", "NVIDIA L4-12Q", "NVIDIA A100-1-5CME"] {
             assert!(is_vgpu_name(name), "{name}");
         }
-        for name in ["NVIDIA A100-SXM4-80GB", "NVIDIA H100 PCIe", "NVIDIA A100-PCIE-40GB", "Tesla T4"] {
+        for name in
+            ["NVIDIA A100-SXM4-80GB", "NVIDIA H100 PCIe", "NVIDIA A100-PCIE-40GB", "Tesla T4"]
+        {
             assert!(!is_vgpu_name(name), "{name}");
         }
     }

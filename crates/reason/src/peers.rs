@@ -43,9 +43,8 @@ pub(crate) fn advertised(facts: &Facts) -> Option<Seen<String>> {
         };
         return Some(Seen::new(said, seen.origin.clone()));
     }
-    let offered = |seen: &&Seen<(String, String, String)>| {
-        is_gpu_pair(&seen.value) && seen.value.2 == "OK"
-    };
+    let offered =
+        |seen: &&Seen<(String, String, String)>| is_gpu_pair(&seen.value) && seen.value.2 == "OK";
     if let Some(seen) = facts.nvml.peer_status.iter().find(offered) {
         let said = "the driver's peer matrix says OK".to_owned();
         return Some(Seen::new(said, seen.origin.clone()));
@@ -127,9 +126,11 @@ pub(crate) fn guest(facts: &Facts) -> Option<Origin> {
     if let Some(seen) = host.as_seen() {
         return (seen.value != "none").then(|| seen.origin.clone());
     }
-    let passed = facts.nvml.gpus.iter().find(|gpu| {
-        gpu.value.virtualization.as_deref() == Some("Pass-Through")
-    });
+    let passed = facts
+        .nvml
+        .gpus
+        .iter()
+        .find(|gpu| gpu.value.virtualization.as_deref() == Some("Pass-Through"));
     passed
         .map(|gpu| gpu.origin.clone())
         .or_else(|| facts.p2p.guest_told.as_seen().map(|seen| seen.origin.clone()))

@@ -331,3 +331,20 @@ pub fn driver_crash(facts: &Facts) -> Option<(&str, &LogEvent)> {
     let (frame, _) = facts.log.frames.iter().find(|(frame, _)| frame.contains("[nvidia"))?;
     Some((frame.as_str(), event))
 }
+
+/// A success with a part of the GPUs visible, and with HMM as it is.
+pub fn works_with_some_gpus(facts: &Facts) -> Option<&Trial> {
+    const MARKS: [&str; 6] = [
+        "CUDA_VISIBLE_DEVICES",
+        "one architecture",
+        "single architecture",
+        "one family",
+        "same architecture",
+        "same generation",
+    ];
+    facts.cuda.trials.iter().find(|trial| {
+        let under = trial.under.as_deref().unwrap_or_default();
+        let part = MARKS.iter().any(|mark| under.contains(mark));
+        trial.ok() && part && !under.contains("uvm_disable_hmm")
+    })
+}

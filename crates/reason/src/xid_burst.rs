@@ -15,6 +15,14 @@ pub struct BurstXid<'a> {
     pub index: usize,
 }
 
+impl BurstXid<'_> {
+    /// Whether the driver's own line is there. A report or another program may tell of an Xid
+    /// without it, and such a word is worth less.
+    pub fn is_quoted(&self) -> bool {
+        self.event.text.contains("Xid (")
+    }
+}
+
 /// Xids of one GPU that followed each other closely.
 #[derive(Debug, Clone)]
 pub struct Burst<'a> {
@@ -34,10 +42,7 @@ impl<'a> Burst<'a> {
     /// to be done about another. `None` when programs alone are at fault.
     pub fn leading(&self) -> Option<BurstXid<'a>> {
         let mut own = self.xids.iter().filter(|xid| !is_application(xid.number));
-        own.clone()
-            .find(|xid| xid.number != RECOVERY_ACTION)
-            .or_else(|| own.next())
-            .copied()
+        own.clone().find(|xid| xid.number != RECOVERY_ACTION).or_else(|| own.next()).copied()
     }
 
     /// The first Xid of this number.
@@ -73,7 +78,8 @@ pub fn bursts(facts: &Facts) -> Vec<Burst<'_>> {
         };
         let xid = BurstXid { number, event, index };
         let open = found.iter_mut().rev().find(|burst| burst.device == event.device);
-        match open.filter(|burst| burst.xids.last().is_some_and(|last| follows(last.event, event))) {
+        match open.filter(|burst| burst.xids.last().is_some_and(|last| follows(last.event, event)))
+        {
             Some(burst) => burst.xids.push(xid),
             None => found.push(Burst { device: event.device, xids: vec![xid] }),
         }

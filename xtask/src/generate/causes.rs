@@ -49,8 +49,9 @@ fn with_links(page: &str, own: &str) -> String {
     let mut fenced = false;
     let mut out = String::with_capacity(page.len());
     for line in page.lines() {
-        fenced ^= line.starts_with("```");
-        out.push_str(&if fenced { line.to_owned() } else { linked(line, own) });
+        let is_fence = line.starts_with("```");
+        fenced ^= is_fence;
+        out.push_str(&if fenced || is_fence { line.to_owned() } else { linked(line, own) });
         out.push('\n');
     }
     out
@@ -58,6 +59,9 @@ fn with_links(page: &str, own: &str) -> String {
 
 fn linked(line: &str, own: &str) -> String {
     let mut pieces: Vec<String> = line.split('`').map(str::to_owned).collect();
+    if pieces.len() % 2 == 0 {
+        return line.to_owned();
+    }
     // Every second piece stands between back-ticks.
     for piece in pieces.iter_mut().skip(1).step_by(2) {
         let links = piece != own && CAUSES.iter().any(|cause| cause.id == piece);

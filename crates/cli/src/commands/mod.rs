@@ -6,3 +6,4 @@ pub(crate) mod explain;
 pub(crate) mod firmware;
 pub(crate) mod read;
 mod report;
+pub(crate) mod trace;

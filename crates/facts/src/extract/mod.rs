@@ -18,6 +18,7 @@ mod loose;
 mod places;
 mod probes;
 mod sides;
+mod strace;
 mod text;
 mod told;
 mod torch;

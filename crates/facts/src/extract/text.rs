@@ -1,7 +1,7 @@
 //! Pasted text: cut at its prompts, each output to the reader of its command, and every line to
 //! the readers of loose text.
 
-use super::{commands, loose};
+use super::{commands, loose, strace};
 use crate::model::Facts;
 use crate::parse::{decode, transcript};
 use crate::raw::{ItemName, RawItem};
@@ -26,9 +26,13 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
             None => (std::sync::Arc::clone(&label), segment.first_line),
         });
         piece.taken_at = item.taken_at;
+        piece.partial = item.partial;
         match &segment.command {
             Some(line) => commands::apply(line, segment.command_line, &piece, facts),
-            None => loose::apply(&piece, &segment.text, facts),
+            None => {
+                loose::apply(&piece, &segment.text, facts);
+                strace::apply(&piece, &segment.text, facts);
+            }
         }
     }
 }

@@ -79,7 +79,9 @@ impl Denial {
     /// True when the denied thing is a device node of the driver.
     pub fn of_driver_node(&self) -> bool {
         let named = self.name.rsplit('/').next().unwrap_or("").starts_with("nvidia");
-        let labelled = ["xserver_misc_device_t", "nvidia_device_t"].iter().any(|label| self.object.contains(label));
+        let labelled = ["xserver_misc_device_t", "nvidia_device_t"]
+            .iter()
+            .any(|label| self.object.contains(label));
         let device = self.class == "chr_file" || self.class.is_empty();
         device && (named || labelled)
     }

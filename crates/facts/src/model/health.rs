@@ -40,7 +40,7 @@ pub struct GpuHealth {
 
 impl GpuHealth {
     /// Takes what a later output tells.
-    pub(crate) fn update(&mut self, later: GpuHealth) {
+    pub(crate) fn update(&mut self, later: &GpuHealth) {
         take(&mut self.remap_pending, later.remap_pending);
         take(&mut self.remap_failed, later.remap_failed);
         take(&mut self.remapped_uncorrectable, later.remapped_uncorrectable);
@@ -66,7 +66,7 @@ impl GpuHealth {
     }
 }
 
-fn take<T>(known: &mut Option<T>, later: Option<T>) {
+fn take<T: Copy>(known: &mut Option<T>, later: Option<T>) {
     if later.is_some() {
         *known = later;
     }
@@ -80,9 +80,9 @@ mod tests {
     fn an_idle_gpu_is_not_loaded_and_a_later_output_adds() {
         let mut health = GpuHealth { performance_state: Some(0), ..GpuHealth::default() };
         assert!(health.is_loaded());
-        health.update(GpuHealth { utilization_percent: Some(0), ..GpuHealth::default() });
+        health.update(&GpuHealth { utilization_percent: Some(0), ..GpuHealth::default() });
         assert!(!health.is_loaded());
-        health.update(GpuHealth { utilization_percent: Some(97), ..GpuHealth::default() });
+        health.update(&GpuHealth { utilization_percent: Some(97), ..GpuHealth::default() });
         assert!(health.is_loaded());
         assert_eq!(health.performance_state, Some(0));
     }

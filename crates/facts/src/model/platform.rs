@@ -38,6 +38,8 @@ pub struct Platform {
     pub cc_ready: Vec<Seen<bool>>,
     /// Lines that speak of Confidential Computing.
     pub cc_told: Vec<Seen<String>>,
+    /// Statements that CUDA works once the GPU is declared ready.
+    pub cc_cured: Vec<Seen<String>>,
     /// Lines that show or speak of a vGPU.
     pub vgpu: Vec<Seen<VgpuSide>>,
     /// What is shown or said of the vGPU's licence, in order.

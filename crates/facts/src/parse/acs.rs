@@ -60,9 +60,10 @@ fn above_gpu(port: &Port, gpus: &[PciAddress]) -> Option<bool> {
     if gpus.is_empty() {
         return None;
     }
-    Some(gpus.iter().any(|gpu| {
-        gpu.domain == port.address.domain && (first..=last).contains(&gpu.bus)
-    }))
+    Some(
+        gpus.iter()
+            .any(|gpu| gpu.domain == port.address.domain && (first..=last).contains(&gpu.bus)),
+    )
 }
 
 fn access(port: Option<PciAddress>, above_gpu: Option<bool>, flags: &str) -> PortAccess {
@@ -117,8 +118,10 @@ c0:03.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] Starship/Matisse GPP Brid
     #[test]
     fn ports_know_whether_a_gpu_is_below() {
         let ports = parse(LISTING);
-        let told: Vec<_> =
-            ports.iter().map(|port| (port.line, port.value.above_gpu, port.value.redirects)).collect();
+        let told: Vec<_> = ports
+            .iter()
+            .map(|port| (port.line, port.value.above_gpu, port.value.redirects))
+            .collect();
         assert_eq!(told, [(4, Some(true), true), (8, Some(false), false)]);
     }
 

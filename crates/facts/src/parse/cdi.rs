@@ -111,7 +111,8 @@ impl Reader {
             return;
         }
         let device = |path: &String| path.starts_with("/dev/");
-        let node = entry.host_path.clone().filter(device).or_else(|| entry.path.clone().filter(device));
+        let node =
+            entry.host_path.clone().filter(device).or_else(|| entry.path.clone().filter(device));
         match (node, entry.host_path) {
             (Some(path), _) if !entry.mounted => {
                 let node = CdiNode { path, major: entry.major, minor: entry.minor };
@@ -134,7 +135,11 @@ mod tests {
     #[test]
     fn keys_in_any_order() {
         let spec = cdi(SORTED).value;
-        let nodes: Vec<_> = spec.nodes.iter().map(|at| (at.value.path.as_str(), at.value.major, at.value.minor)).collect();
+        let nodes: Vec<_> = spec
+            .nodes
+            .iter()
+            .map(|at| (at.value.path.as_str(), at.value.major, at.value.minor))
+            .collect();
         assert_eq!(
             nodes,
             [

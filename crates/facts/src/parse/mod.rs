@@ -38,12 +38,14 @@ pub mod proc_nvidia;
 pub mod proc_status;
 pub mod prose_tail;
 pub mod readelf_sections;
+pub mod sieve;
 pub mod smi_csv;
 pub mod smi_list;
 pub mod smi_message;
 pub mod smi_query;
 pub mod smi_table;
 pub mod smi_topo;
+pub mod strace;
 pub mod strings_gsp;
 pub mod transcript;
 

@@ -12,7 +12,8 @@ pub fn mount_line(line: &str) -> Option<Mount> {
 fn by_table(line: &str) -> Option<Mount> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [source, target, fs_type, options, "0", "0"] = words.as_slice() else { return None };
-    let plausible = target.starts_with('/') && (options.starts_with("rw") || options.starts_with("ro"));
+    let plausible =
+        target.starts_with('/') && (options.starts_with("rw") || options.starts_with("ro"));
     plausible.then(|| mount(target, fs_type, source, options))
 }
 
@@ -28,7 +29,8 @@ fn by_mount(line: &str) -> Option<Mount> {
 fn by_findmnt(line: &str) -> Option<Mount> {
     let line = line.trim().trim_start_matches(['├', '└', '─', '│', ' ', '|', '`', '-']);
     let mut words = line.split_whitespace();
-    let (target, source, fs_type, options) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let (target, source, fs_type, options) =
+        (words.next()?, words.next()?, words.next()?, words.next()?);
     let plausible = target.starts_with('/')
         && words.next().is_none()
         && (options.starts_with("rw") || options.starts_with("ro"))
@@ -58,9 +60,13 @@ mod tests {
 
     #[test]
     fn lines_of_both_tools() {
-        let mount = mount_line("tmpfs on /dev type tmpfs (rw,nosuid,nodev,size=65536k,mode=755)").unwrap();
+        let mount =
+            mount_line("tmpfs on /dev type tmpfs (rw,nosuid,nodev,size=65536k,mode=755)").unwrap();
         assert_eq!((mount.target.as_str(), mount.options[2].as_str()), ("/dev", "nodev"));
-        let mount = mount_line("├─/dev                         udev        devtmpfs rw,nosuid,relatime,size=8g").unwrap();
+        let mount = mount_line(
+            "├─/dev                         udev        devtmpfs rw,nosuid,relatime,size=8g",
+        )
+        .unwrap();
         assert_eq!((mount.target.as_str(), mount.fs_type.as_str()), ("/dev", "devtmpfs"));
         let bind = mount_line("│ └─/dev/nvidia0 udev[/nvidia0] devtmpfs rw,nosuid,nodev").unwrap();
         assert_eq!(bind.root, "/nvidia0");

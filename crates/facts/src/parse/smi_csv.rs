@@ -76,7 +76,8 @@ fn is_heading(line: &str) -> bool {
         "utilization.gpu",
     ];
     line.split(',').map(column_name).any(|column| {
-        let grouped = ["remapped_rows.", "pcie.link."].iter().any(|group| column.starts_with(group));
+        let grouped =
+            ["remapped_rows.", "pcie.link."].iter().any(|group| column.starts_with(group));
         grouped || NAMES.contains(&column.as_str())
     })
 }

@@ -30,9 +30,10 @@ static PROMPT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// A prompt sign alone: `$ cmd`, `# cmd`, `% cmd`, `➜  ~ cmd`, `+ cmd` of a script under -x. Taken only before a known program.
+/// A prompt sign alone: `$ cmd`, `# cmd`, `% cmd`, `➜  ~ cmd`, `host$ cmd`, `+ cmd` of a script
+/// under -x. Taken only before a known program.
 static BARE_PROMPT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\s*(?:[$#%]|\+{1,3}|[➜❯λ](?:\s+[~/]\S*)?(?:\s+git:\(\S*\))?)\s+(?P<cmd>[^\s~/]\S*.*)$").ok());
+    LazyLock::new(|| Regex::new(r"^\s*(?:(?:[\w.\-]{1,40})?[$#]|%|\+{1,3}|[➜❯λ](?:\s+[~/]\S*)?(?:\s+git:\(\S*\))?)\s+(?P<cmd>[^\s~/]\S*.*)$").ok());
 
 /// A caption of a block: "Output of `nvidia-smi -L`:", "**dmesg**", "nvidia-smi:".
 static CAPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {

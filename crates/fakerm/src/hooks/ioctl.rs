@@ -4,6 +4,7 @@ use core::ffi::{c_int, c_void};
 
 use super::target;
 use crate::machine::{MAJOR_NVIDIA, MAJOR_UVM};
+use crate::settings::settings;
 use crate::tree::Entry;
 use crate::{escape, real, uvm};
 
@@ -24,13 +25,20 @@ unsafe extern "C" fn ioctl(descriptor: c_int, request: u64, argument: *mut c_voi
     if may_be_ours(request)
         && let Some((_, Entry::Device { major, minor, .. })) = target::behind(descriptor)
     {
-        return match *major {
+        let answer = match *major {
             // SAFETY: the caller keeps the driver's contract for its requests.
             MAJOR_NVIDIA => unsafe { escape::answer(*minor, request, argument) },
             // SAFETY: as above.
             MAJOR_UVM => unsafe { uvm::answer(request, argument) },
             _ => real::fail(libc::ENOTTY),
         };
+        if settings().pass {
+            let errno = real::errno();
+            // SAFETY: the kernel refuses the request on a memory file and reads no argument.
+            unsafe { real::ioctl(descriptor, request, argument) };
+            real::fail(errno);
+        }
+        return answer;
     }
     // SAFETY: passed on as it came.
     unsafe { real::ioctl(descriptor, request, argument) }

@@ -4,6 +4,7 @@ use core::ffi::{CStr, c_char, c_int};
 
 use super::target;
 use crate::faults::{self, Effect, Site};
+use crate::settings::settings;
 use crate::tree::{self, Entry};
 use crate::{real, trace};
 
@@ -22,6 +23,9 @@ unsafe fn answer(folder: c_int, path: *const c_char, flags: c_int, mode: u32) ->
 fn open_entry(path: &str, entry: &Entry, close_on_exec: bool) -> c_int {
     if let Entry::Device { right, .. } = entry {
         trace::note(&format!("open {path}"));
+        if settings().pass {
+            real::refused_open(path);
+        }
         match faults::strike(&Site::Open(path.to_owned())) {
             Effect::Errno(errno) => return real::fail(errno),
             Effect::Status(_) => return real::fail(libc::EIO),

@@ -1,9 +1,9 @@
 //! Where raw items come from: the running machine, a case folder, text.
 
 mod case;
-mod ending;
 mod host;
 mod plan;
+mod sift;
 mod tar;
 mod text;
 
@@ -13,7 +13,8 @@ use facts::Errno;
 
 pub use self::case::collect_case;
 pub use self::host::{HostOptions, collect_context, collect_host};
-pub use self::text::{TextInput, collect_text};
+pub use self::sift::TextLimits;
+pub use self::text::{TextInput, collect_text, collect_text_within};
 
 /// Why a source gave nothing. What can be told with a part missing is no error; the items then say
 /// what is missing.

@@ -10,15 +10,11 @@ use facts::parse::decompress::{Compression, detect};
 use facts::raw::{ItemName, RawItem, RawSet};
 
 use super::SourceError;
-use super::ending::{Part, keep_ends};
+use super::sift::{Kept, Part, TextLimits, sift};
 use super::tar;
 
-/// Most bytes that are kept of one text.
-const TEXT_LIMIT_BYTES: usize = 64 << 20;
 /// Most bytes that are kept of all texts; reading them as text may take as much again.
-const TOTAL_LIMIT_BYTES: usize = 96 << 20;
-/// Most bytes that are read of one text, decompressed: a small file can unfold without end.
-const READ_LIMIT_BYTES: u64 = 8 << 30;
+const TOTAL_LIMIT_BYTES: usize = 64 << 20;
 /// How often archives and compressed files may be inside one another.
 const DEPTH_LIMIT: u32 = 3;
 /// Most members of one archive.
@@ -38,10 +34,18 @@ pub enum TextInput {
 }
 
 /// Reads all inputs, in order. Compressed ones (gzip, xz, zstd) are decompressed and archives (tar)
-/// taken apart, three deep; the members of an archive are labelled `archive!member`. Of an input
-/// longer than 64 MiB the beginning and the end are kept and marked as parts.
+/// taken apart, three deep; the members of an archive are labelled `archive!member`. Of a long text
+/// the ends and the lines that say something are kept, and marked as parts; see [`TextLimits`].
 pub fn collect_text(inputs: &[TextInput]) -> Result<RawSet, SourceError> {
-    let mut texts = Texts { left: TOTAL_LIMIT_BYTES, set: RawSet::new() };
+    collect_text_within(inputs, TextLimits::default())
+}
+
+/// [`collect_text`] with limits of one's own.
+pub fn collect_text_within(
+    inputs: &[TextInput],
+    limits: TextLimits,
+) -> Result<RawSet, SourceError> {
+    let mut texts = Texts { limits, left: TOTAL_LIMIT_BYTES, set: RawSet::new() };
     for input in inputs {
         match input {
             TextInput::StandardInput => texts.take(&mut io::stdin().lock(), "-", 0),
@@ -61,6 +65,7 @@ pub fn collect_text(inputs: &[TextInput]) -> Result<RawSet, SourceError> {
 }
 
 struct Texts {
+    limits: TextLimits,
     left: usize,
     set: RawSet,
 }
@@ -78,7 +83,10 @@ impl Texts {
             if let Some(compression) = compression {
                 match decompressor(compression, &mut input) {
                     Some(mut reader) => self.take(&mut *reader, label, depth + 1),
-                    None => self.push(label, Part { bytes: Arc::from([]), first_line: 1 }, true),
+                    None => {
+                        let nothing = Part { bytes: Arc::from([]), first_line: 1 };
+                        self.push(label, Kept { parts: vec![nothing], partial: true });
+                    }
                 }
                 return;
             }
@@ -103,23 +111,23 @@ impl Texts {
     }
 
     fn keep(&mut self, input: &mut dyn Read, label: &str) {
-        let limit = TEXT_LIMIT_BYTES.min(self.left);
-        let kept = keep_ends(input, limit, READ_LIMIT_BYTES);
-        let partial = kept.cut || kept.tail.is_some();
-        self.push(label, kept.head, partial);
-        if let Some(tail) = kept.tail {
-            self.push(label, tail, true);
-        }
+        let mut limits = self.limits;
+        limits.whole_bytes = limits.whole_bytes.min(self.left);
+        limits.between_bytes = limits.between_bytes.min(self.left);
+        limits.end_bytes = limits.end_bytes.min(self.left);
+        self.push(label, sift(input, &limits));
     }
 
-    fn push(&mut self, label: &str, part: Part, partial: bool) {
-        self.left = self.left.saturating_sub(part.bytes.len());
-        let mut item = RawItem::new(ItemName::Text(label.to_owned()), part.bytes);
-        if part.first_line > 1 {
-            item.cut_from = Some((Arc::from(label), part.first_line));
+    fn push(&mut self, label: &str, kept: Kept) {
+        for part in kept.parts {
+            self.left = self.left.saturating_sub(part.bytes.len());
+            let mut item = RawItem::new(ItemName::Text(label.to_owned()), part.bytes);
+            if part.first_line > 1 {
+                item.cut_from = Some((Arc::from(label), part.first_line));
+            }
+            item.partial = kept.partial;
+            self.set.push(item);
         }
-        item.partial = partial;
-        self.set.push(item);
     }
 }
 

@@ -16,7 +16,9 @@ pub(crate) mod nvidiactl;
 pub(crate) mod nvml;
 pub(crate) mod pipe;
 pub(crate) mod process;
+pub(crate) mod ptrace;
 pub(crate) mod spawn;
+pub(crate) mod traced;
 
 use facts::Errno;
 

@@ -173,6 +173,9 @@ fn nvml(facts: &Facts, found: &mut Vec<Symptom>) {
         let summary = format!("{} does not return", query.query);
         push(found, SymptomId::NvmlHangs, None, summary, &query.origin);
     }
+    if found.is_empty() {
+        found.extend(hardware::refused_client(facts));
+    }
 }
 
 fn driver_absent(facts: &Facts, found: &mut Vec<Symptom>) {

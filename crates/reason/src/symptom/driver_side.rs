@@ -17,7 +17,8 @@ pub(super) fn symptoms(facts: &Facts) -> Vec<(SymptomId, String, Origin)> {
     if works || readings::module_runs(facts).is_some() {
         return found;
     }
-    if let Some(Seen { value, origin }) = facts.module.messages.iter().find(|seen| speaks(&seen.value))
+    if let Some(Seen { value, origin }) =
+        facts.module.messages.iter().find(|seen| speaks(&seen.value))
     {
         found.push((SymptomId::DriverAbsent, summary_of(value), origin.clone()));
     } else if let Some(event) = facts.log.first(&["ALREADY_BOUND", "PROBE_NOT_CALLED"]) {

@@ -42,6 +42,17 @@ pub(super) fn xid(facts: &Facts) -> Option<Symptom> {
     Some(symptom(SymptomId::GpuFaulted, Some(i64::from(xid.number)), summary, &xid.event.origin))
 }
 
+/// A module that refuses a program's libraries, where no program was seen to fail for it.
+pub(super) fn refused_client(facts: &Facts) -> Option<Symptom> {
+    if readings::cuda_works(facts).is_some() || readings::nvml_works(facts).is_some() {
+        return None;
+    }
+    let event =
+        facts.log.events.iter().find(|event| event.signature.starts_with("NVRM_API_MISMATCH"))?;
+    let summary = "the nvidia module refuses libraries of another release".to_owned();
+    Some(symptom(SymptomId::NvmlFails, None, summary, &event.origin))
+}
+
 /// What stands for a faulted GPU where no line of the driver's does.
 pub(super) fn faulted(facts: &Facts) -> Option<Symptom> {
     let (summary, origin) = line(facts)
@@ -70,9 +81,9 @@ fn line(facts: &Facts) -> Option<(String, Origin)> {
 
 /// NVML knows the GPU and says that it is lost or must be reset.
 fn locked(facts: &Facts) -> Option<(String, Origin)> {
-    let query = facts.nvml.queries.iter().find(|query| {
-        matches!(query.result, NvmlResult::Code(code) if LOST_OR_LOCKED.contains(&code))
-    });
+    let query = facts.nvml.queries.iter().find(
+        |query| matches!(query.result, NvmlResult::Code(code) if LOST_OR_LOCKED.contains(&code)),
+    );
     if let Some(query) = query
         && let NvmlResult::Code(code) = query.result
     {
@@ -102,6 +113,10 @@ fn memory(facts: &Facts) -> Option<(String, Origin)> {
 }
 
 fn not_woken(facts: &Facts) -> Option<(String, Origin)> {
+    // A GPU that works has woken since.
+    if readings::cuda_works(facts).is_some() {
+        return None;
+    }
     let event = facts.log.with("PCI_D3COLD").find(|event| gpu_state::is_about_gpu(facts, event))?;
     let text = facts::observed::clean_excerpt(&event.text);
     Some((format!("the kernel log says: {text}"), event.origin.clone()))

@@ -53,7 +53,7 @@ impl Output<'_> {
     pub(crate) fn renamed(&self, name: ItemName) -> RawItem {
         let mut item = self.item.clone();
         item.name = name;
-        item.partial = self.filtered();
+        item.partial |= self.filtered();
         item.filter = self.grep_pattern();
         item.exit_status = self.exit_status;
         item
@@ -100,12 +100,14 @@ pub(crate) fn apply(line: &str, command_line: u32, item: &RawItem, facts: &mut F
 fn one(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
     state::before(output, facts);
     sandbox::observe(output, facts);
+    super::loose::typed(output.item, output.line, facts);
     // A trace first: what stands there is strace's output and not the program's.
     let handled = trace::apply(output, facts)
         || files::apply(output, facts)
         || device::apply(output, facts)
         || system::apply(output, facts)
         || python::apply(output, facts);
+    super::strace::apply(output.item, output.text, facts);
     peers::apply(output, facts);
     state::after(output, command_line, facts);
     // Whatever the command was, its output may hold messages that everybody knows.
@@ -137,6 +139,7 @@ struct Share<'a> {
 fn cut(item: &RawItem, share: &Share<'_>) -> RawItem {
     let mut piece = RawItem::new(item.name.clone(), share.text.as_bytes());
     piece.taken_at = item.taken_at;
+    piece.partial = item.partial;
     piece.cut_from = match &item.cut_from {
         Some((label, first)) => Some((Arc::clone(label), first + share.skipped_lines)),
         None if share.skipped_lines > 0 => {

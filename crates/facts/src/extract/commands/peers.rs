@@ -35,7 +35,8 @@ fn access(output: &Output<'_>, facts: &mut Facts) {
     for (number, line) in crate::parse::numbered(output.text).take(64) {
         for word in line.split_whitespace() {
             if let "True" | "False" = word {
-                let seen = Seen::new((String::new(), word == "True"), output.item.origin_at(number, line));
+                let seen =
+                    Seen::new((String::new(), word == "True"), output.item.origin_at(number, line));
                 facts.p2p.access.push(seen);
             }
         }

@@ -21,7 +21,8 @@ pub(super) fn observe(output: &Output<'_>, facts: &mut Facts) {
         ("ls" | "ll" | "find", _) => folders(output, &origin, facts),
         ("runsc", Some(_)) => gvisor(output, &origin, facts),
         ("nvidia-smi", Some(_)) if output.command.container().is_some() => {
-            let answers = output.text.contains("| NVIDIA-SMI") || output.text.contains("(UUID: GPU-");
+            let answers =
+                output.text.contains("| NVIDIA-SMI") || output.text.contains("(UUID: GPU-");
             if answers {
                 facts.sandbox.engine.nvml_works_inside = Observed::seen((), origin);
             }
@@ -45,13 +46,18 @@ fn failing_as_root(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
 }
 
 fn folders(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
-    let operand = |path: &str| output.command.operands().any(|word| word.trim_end_matches('/') == path);
+    let operand =
+        |path: &str| output.command.operands().any(|word| word.trim_end_matches('/') == path);
     let empty = output.text.trim().is_empty() || output.text.trim() == "total 0";
     let missing = output.text.contains("No such file or directory");
-    if operand("/dev/char") || output.command.operands().any(|word| word.starts_with("/dev/char/195")) {
+    if operand("/dev/char")
+        || output.command.operands().any(|word| word.starts_with("/dev/char/195"))
+    {
         let links = output.text.contains("nvidia");
         let whole = !output.filtered()
-            || output.grep_pattern().is_some_and(|pattern| pattern.contains("nvidia") || pattern.contains("195"));
+            || output
+                .grep_pattern()
+                .is_some_and(|pattern| pattern.contains("nvidia") || pattern.contains("195"));
         if links || whole {
             facts.sandbox.engine.char_links = Observed::seen(links, origin.clone());
         }

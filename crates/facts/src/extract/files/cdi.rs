@@ -18,9 +18,14 @@ pub(super) fn folder(reading: &Reading, facts: &mut Facts) {
     let specs = &mut facts.sandbox.engine.cdi.specs;
     match reading.listing() {
         Observed::Seen(seen) => {
-            let is_spec = |name: &String| [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
-            let paths: Vec<String> =
-                seen.value.iter().filter(|name| is_spec(name)).map(|name| format!("{}/{name}", reading.path)).collect();
+            let is_spec =
+                |name: &String| [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
+            let paths: Vec<String> = seen
+                .value
+                .iter()
+                .filter(|name| is_spec(name))
+                .map(|name| format!("{}/{name}", reading.path))
+                .collect();
             if paths.is_empty() {
                 specs.or_better(Observed::Absent(seen.origin));
             } else {

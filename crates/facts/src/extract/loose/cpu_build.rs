@@ -16,7 +16,8 @@ pattern! {
 }
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
-    let lower = line.text.contains("torch not compiled") || line.text.contains("Torch not compiled");
+    let lower =
+        line.text.contains("torch not compiled") || line.text.contains("Torch not compiled");
     if lower || !(matches(&SAYS, line.text) || matches(&PACKAGE, line.text)) {
         return;
     }

@@ -41,7 +41,8 @@ pattern! { FRESH = r"(?i)\b(?:fresh|new|separate|spawned) (?:python )?(?:process
 const LIMIT: usize = 64;
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
-    if facts.cuda.trials.len() >= LIMIT {
+    // The container hook speaks before any program does.
+    if facts.cuda.trials.len() >= LIMIT || line.has("nvidia-container-cli:") {
         return;
     }
     if matches(&HANG, line.text) && !line.text.to_lowercase().contains("no longer") {
@@ -82,9 +83,23 @@ fn push(line: &Line<'_>, facts: &mut Facts, stage: Stage, result: TrialResult, w
         seconds: None,
         traced: false,
         what: what.to_owned(),
-        under: super::statement::condition(line.text),
+        under: super::statement::condition(sentence_with(line, result)),
         origin: line.origin(),
     });
+}
+
+/// The sentence that tells the result: a condition in another sentence of the same line is that of
+/// another trial.
+fn sentence_with<'a>(line: &Line<'a>, result: TrialResult) -> &'a str {
+    let tells = |text: &&str| match result {
+        TrialResult::Hung { .. } => matches(&HANG, text),
+        TrialResult::Code(code) => {
+            let part = Line { item: line.item, number: line.number, text };
+            code_of(&part).is_some_and(|(found, _)| found == code)
+        }
+        _ => matches(&FAILS, text),
+    };
+    super::statement::sentences(line.text).find(tells).unwrap_or(line.text)
 }
 
 /// The code that the line reports, and whether it is cuInit's own.

@@ -41,7 +41,10 @@ fn enter(denial: Denial, line: &Line<'_>, facts: &mut Facts) {
 
 /// The mode of SELinux as a person or a tool tells it.
 fn mode(line: &Line<'_>, facts: &mut Facts) {
-    if !line.text.to_ascii_lowercase().contains("enforc") && !line.has("SE") && !line.has("ermissive") {
+    if !line.text.to_ascii_lowercase().contains("enforc")
+        && !line.has("SE")
+        && !line.has("ermissive")
+    {
         return;
     }
     let Some(found) = captures(&MODE, line.text) else { return };
@@ -62,7 +65,11 @@ pub(crate) fn mode_of(word: &str) -> Option<SelinuxMode> {
 
 /// A line of the audit log.
 fn audited(text: &str) -> Option<Denial> {
-    if !(text.contains("avc:") || text.contains("apparmor=") || text.contains("LANDLOCK") || text.contains("type=1423")) {
+    if !(text.contains("avc:")
+        || text.contains("apparmor=")
+        || text.contains("LANDLOCK")
+        || text.contains("type=1423"))
+    {
         return None;
     }
     let field = |wanted: &str| {
@@ -152,14 +159,14 @@ fn troubleshot(line: &Line<'_>, facts: &mut Facts) {
     if let Some(found) = captures(&TARGET, line.text)
         && last.value.object.is_empty()
     {
-        last.value.object = found["label"].to_owned();
+        found["label"].clone_into(&mut last.value.object);
     }
     if let Some(found) = captures(&OBJECTS, line.text)
         && (last.value.name.is_empty() || last.value.class.is_empty())
     {
-        last.value.name = found["name"].to_owned();
+        found["name"].clone_into(&mut last.value.name);
         if let Some(class) = found.name("class") {
-            last.value.class = class.as_str().to_owned();
+            class.as_str().clone_into(&mut last.value.class);
         }
         last.origin = line.origin();
         facts.mentions_gpu |= last.value.of_driver_node();
@@ -173,9 +180,8 @@ mod tests {
 
     #[test]
     fn every_expression_compiles() {
-        let all = [
-            &AVC, &FIELD, &APPARMOR, &LANDLOCK, &PREVENTS, &SOURCE, &TARGET, &OBJECTS, &MODE,
-        ];
+        let all =
+            [&AVC, &FIELD, &APPARMOR, &LANDLOCK, &PREVENTS, &SOURCE, &TARGET, &OBJECTS, &MODE];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }
 
@@ -183,7 +189,10 @@ mod tests {
     fn the_audit_log_in_its_forms() {
         let avc = audited("type=AVC msg=audit(1666107871.123:456): avc:  denied  { read write } for  pid=3211 comm=\"nvidia-smi\" name=\"nvidiactl\" dev=\"devtmpfs\" ino=712 scontext=system_u:system_r:container_t:s0:c380,c597 tcontext=system_u:object_r:xserver_misc_device_t:s0 tclass=chr_file permissive=0").unwrap();
         assert!(avc.of_driver_node());
-        assert_eq!((avc.access.as_str(), avc.name.as_str(), avc.permissive), ("read write", "nvidiactl", false));
+        assert_eq!(
+            (avc.access.as_str(), avc.name.as_str(), avc.permissive),
+            ("read write", "nvidiactl", false)
+        );
         let armor = audited("audit: type=1400 audit(1.2:3): apparmor=\"DENIED\" operation=\"open\" profile=\"docker-default\" name=\"/proc/7/task/9/comm\" pid=9 comm=\"python3\" requested_mask=\"w\" denied_mask=\"w\" fsuid=0 ouid=0").unwrap();
         assert!(armor.of_thread_name());
         assert_eq!(armor.policy, Policy::Apparmor);

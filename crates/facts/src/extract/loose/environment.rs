@@ -99,12 +99,12 @@ fn variable(line: &Line<'_>, facts: &mut Facts) {
 }
 
 fn products(line: &Line<'_>, facts: &mut Facts) {
-    if facts.host.gpu_names.len() < 64
-        && let Some(name) = group(&PRODUCT, line.text, "name")
-        && nvabi::pci_id::by_product_name(name).is_some()
-    {
-        facts.mentions_gpu = true;
-        facts.host.gpu_names.push(Seen::new(name.to_owned(), line.origin()));
+    for found in PRODUCT.iter().flat_map(|regex| regex.captures_iter(line.text)) {
+        let name = found.name("name").map_or("", |name| name.as_str());
+        if facts.host.gpu_names.len() < 64 && nvabi::pci_id::by_product_name(name).is_some() {
+            facts.mentions_gpu = true;
+            facts.host.gpu_names.push(Seen::new(name.to_owned(), line.origin()));
+        }
     }
     if facts.host.gpu_ids.len() < 64
         && let Some(device) = group(&PCI_ID, line.text, "device")

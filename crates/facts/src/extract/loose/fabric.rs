@@ -40,8 +40,18 @@ const LIMIT: usize = 1024;
 
 pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
     const MARKS: [&str; 12] = [
-        "abric", "NV_WARN", "Link", "link", "NVL5", "Usage", "option", "ib_", "infiniband",
-        "Switch", "switch", "topo",
+        "abric",
+        "NV_WARN",
+        "Link",
+        "link",
+        "NVL5",
+        "Usage",
+        "option",
+        "ib_",
+        "infiniband",
+        "Switch",
+        "switch",
+        "topo",
     ];
     if !MARKS.iter().any(|mark| line.text.contains(mark)) {
         return;
@@ -116,9 +126,11 @@ fn links(line: &Line<'_>, facts: &mut Facts) {
         return;
     }
     let value = NvLink { gpu: facts.fabric.link_gpu, link, active: found.name("off").is_none() };
-    let known = facts.fabric.links.iter_mut().find(|seen| {
-        seen.value.gpu == value.gpu && seen.value.link == value.link
-    });
+    let known = facts
+        .fabric
+        .links
+        .iter_mut()
+        .find(|seen| seen.value.gpu == value.gpu && seen.value.link == value.link);
     facts.mentions_gpu = true;
     match known {
         Some(known) => known.value = value,

@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::Line;
-use super::pattern::{captures, group, matches, pattern};
+use super::pattern::{Lazy, captures, group, matches, pattern};
 use crate::model::Facts;
 use crate::observed::{Seen, clean_excerpt};
 
 pattern! {
     /// `Xid 79`, `XID error: 48`, `Xid=31 on Device=GPU-…`, `Xids 13, 31 and 45`, and the metric
     /// `DCGM_FI_DEV_XID_ERRORS{gpu="0"} 79`.
-    XID = r"(?i)(?:\bXIDs?(?:[ _](?:errors?|code|event|number|error code))?\s*(?:was|is|of)?\s*[:=#(]{0,2}\s*|\bXID_ERRORS\{[^}]*\}\s+)(?P<list>\d{1,3}(?:\s*(?:,|/|&|and|then|->|→|followed by)\s*(?:Xid\s*)?\d{1,3})*)(?:[^\d.%]|$|\.\s|\.$)"
+    XID = r"(?i)(?:\bXIDs?(?:[ _](?:errors?|code|event|number|error code))?\s*(?:was|is|of)?\s*[:=#(]{0,2}\s*|XID_ERRORS\{[^}]*\}\s+)(?P<list>\d{1,3}(?:\s*(?:,|/|&|and|then|->|→|followed by)\s*(?:Xid\s*)?\d{1,3})*)(?:[^\d.%]|$|\.\s|\.$)"
 }
 pattern! { DENIED = r"(?i)\b(?:no|not|never|without|isn't|wasn't|aren't|neither|nor|instead of|unlike|clean of)\b[^.\n]{0,24}\b(?:xids?|fallen|fell|fall)\b" }
 pattern! { OFF_BUS = r"(?i)\b(?:has |have |had )?(?:fallen|fell|falls|falling|dropped|drops|dropping) (?:completely )?off (?:of )?the (?:PCI(?:e|[- ]Express)? )?bus\b" }
@@ -42,10 +42,7 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
     if !prose {
         return;
     }
-    if matches(&OFF_BUS, line.text)
-        && !matches(&DENIED, line.text)
-        && facts.log.told_off_bus.len() < LIMIT
-    {
+    if said(&OFF_BUS, line.text) && facts.log.told_off_bus.len() < LIMIT {
         facts.mentions_gpu = true;
         facts.log.told_off_bus.push(line.origin());
     }
@@ -57,10 +54,15 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
     }
 }
 
+/// Whether a sentence of the line says so without denying it.
+fn said(pattern: &Lazy, text: &str) -> bool {
+    text.split(". ").any(|sentence| matches(pattern, sentence) && !matches(&DENIED, sentence))
+}
+
 fn xids(line: &Line<'_>, facts: &mut Facts) {
     let Some(found) = captures(&XID, line.text) else { return };
     let (Some(list), Some(numbers)) = (found.name("list"), NUMBER.as_ref()) else { return };
-    if matches(&DENIED, line.text) || line.has("://") {
+    if !said(&XID, line.text) || line.has("://") {
         return;
     }
     for number in numbers.find_iter(list.as_str()) {
@@ -96,11 +98,15 @@ mod tests {
 
     #[test]
     fn other_faults_in_words() {
-        let facts = lines_of("The GPU fell off the PCIe bus during training\nGPU Recovery Action is not None (Reset)\nRuntimeError: CUDA error: uncorrectable ECC error encountered\n");
+        let facts = lines_of(
+            "The GPU fell off the PCIe bus during training\nGPU Recovery Action is not None (Reset)\nRuntimeError: CUDA error: uncorrectable ECC error encountered\n",
+        );
         assert_eq!(facts.log.told_off_bus.len(), 1);
         assert_eq!(facts.nvml.recovery_told.first().map(|told| told.value.as_str()), Some("Reset"));
         assert_eq!(facts.nvml.memory_errors_told.len(), 1);
         assert!(lines_of("it never fell off the bus").log.told_off_bus.is_empty());
+        let apart = lines_of("The GPU fell off the bus. There is no Xid before it.");
+        assert_eq!(apart.log.told_off_bus.len(), 1);
         assert!(lines_of("GPU Recovery Action : None").nvml.recovery_told.is_empty());
     }
 }

@@ -79,7 +79,8 @@ pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
     {
         return;
     }
-    let denied = ["without", "no", "never"].iter().any(|word| lower.contains(&format!("{word} suspend")));
+    let denied =
+        ["without", "no", "never"].iter().any(|word| lower.contains(&format!("{word} suspend")));
     let told = matches(&RESUME_LINE, line.text) || (matches(&SUSPEND, line.text) && !denied);
     if told && facts.host.suspend_told.len() < LIMIT {
         let text = crate::observed::clean_excerpt(line.text);

@@ -12,6 +12,7 @@ mod denials;
 mod engine;
 mod environment;
 mod fabric;
+mod fault_words;
 mod faults;
 mod framework;
 mod gsp;
@@ -44,6 +45,11 @@ const LINE_LIMIT: usize = 8192;
 pub(crate) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
     blocks::apply(item, text, facts);
     lines(item, text, facts, true);
+}
+
+/// Reads what a command line itself says of the process: limits that it sets, sizes, indices.
+pub(crate) fn typed(item: &RawItem, command: &str, facts: &mut Facts) {
+    process::read_typed(&Line { item, number: 0, text: bounded(command) }, facts);
 }
 
 /// Reads the lines of a kernel log that stand in an output which another reader has had.

@@ -45,7 +45,16 @@ pattern! {
 
 /// Words of which each message holds one; a line without any is passed over at little cost.
 const MARKS: [&str; 10] = [
-    "rror", "ERROR", "nvidia", "NVIDIA", "ompiler", "gcc", "clang", "headers", "kernel source", "bad return",
+    "rror",
+    "ERROR",
+    "nvidia",
+    "NVIDIA",
+    "ompiler",
+    "gcc",
+    "clang",
+    "headers",
+    "kernel source",
+    "bad return",
 ];
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
@@ -54,8 +63,8 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     }
     failures(line, facts);
     if let Some(fault) = fault(line.text) {
-        let of_nvidia = matches(&OF_NVIDIA, line.text)
-            || matches!(fault, BuildFault::LicensedSymbol(_));
+        let of_nvidia =
+            matches(&OF_NVIDIA, line.text) || matches!(fault, BuildFault::LicensedSymbol(_));
         facts.module.hear(ModuleMessage::BuildFault { fault, of_nvidia }, line.origin());
     }
     if matches(&DIFFERS, line.text) {
@@ -139,8 +148,19 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         for pattern in [
-            &DKMS_BUILD, &NVIDIA_BUILD, &HEADERS, &OF_NVIDIA, &ERROR, &HEADER, &INTERFACE, &FLAG,
-            &CHECK, &NO_COMPILER, &LICENCE, &DIFFERS, &DKMS_ROW,
+            &DKMS_BUILD,
+            &NVIDIA_BUILD,
+            &HEADERS,
+            &OF_NVIDIA,
+            &ERROR,
+            &HEADER,
+            &INTERFACE,
+            &FLAG,
+            &CHECK,
+            &NO_COMPILER,
+            &LICENCE,
+            &DIFFERS,
+            &DKMS_ROW,
         ] {
             assert!(pattern.is_some());
         }
@@ -152,11 +172,15 @@ mod tests {
             vec![ModuleMessage::BuildFailed { kernel: kernel.map(str::to_owned), of_nvidia }]
         };
         assert_eq!(
-            messages("Error! Bad return status for module build on kernel: 6.4.6-76060406-generic (x86_64)"),
+            messages(
+                "Error! Bad return status for module build on kernel: 6.4.6-76060406-generic (x86_64)"
+            ),
             failed(Some("6.4.6-76060406-generic"), false)
         );
         assert_eq!(
-            messages("Consult /var/lib/dkms/nvidia-current/535.216.03/build/make.log for more information."),
+            messages(
+                "Consult /var/lib/dkms/nvidia-current/535.216.03/build/make.log for more information."
+            ),
             failed(None, true)
         );
         assert_eq!(
@@ -164,26 +188,36 @@ mod tests {
             failed(Some("6.17.0-5-generic"), true)
         );
         assert_eq!(
-            messages("ERROR: Failed to run `/usr/sbin/dkms build -m nvidia -v 535.98 -k 6.5.0-14-generic`: Error!"),
+            messages(
+                "ERROR: Failed to run `/usr/sbin/dkms build -m nvidia -v 535.98 -k 6.5.0-14-generic`: Error!"
+            ),
             failed(Some("6.5.0-14-generic"), true)
         );
         assert_eq!(
-            messages("Error! Your kernel headers for kernel 6.8.0-31-generic cannot be found at /lib/modules/6.8.0-31-generic/build"),
+            messages(
+                "Error! Your kernel headers for kernel 6.8.0-31-generic cannot be found at /lib/modules/6.8.0-31-generic/build"
+            ),
             [ModuleMessage::HeadersMissing { kernel: Some("6.8.0-31-generic".to_owned()) }]
         );
     }
 
     #[test]
     fn what_stopped_the_compiler() {
-        let interface = |message: &str, of_nvidia| {
-            Some((BuildFault::Interface(message.to_owned()), of_nvidia))
-        };
+        let interface =
+            |message: &str, of_nvidia| Some((BuildFault::Interface(message.to_owned()), of_nvidia));
         assert_eq!(
-            fault_of("os-mlock.c:42:12: error: implicit declaration of function 'follow_pfn'; did you mean 'follow_pte'?"),
-            interface("implicit declaration of function 'follow_pfn'; did you mean 'follow_pte'?", true)
+            fault_of(
+                "os-mlock.c:42:12: error: implicit declaration of function 'follow_pfn'; did you mean 'follow_pte'?"
+            ),
+            interface(
+                "implicit declaration of function 'follow_pfn'; did you mean 'follow_pte'?",
+                true
+            )
         );
         assert_eq!(
-            fault_of("/var/lib/dkms/nvidia/470.256.02/build/nvidia-drm/nvidia-drm-drv.c:88:10: fatal error: drm/drmP.h: No such file or directory"),
+            fault_of(
+                "/var/lib/dkms/nvidia/470.256.02/build/nvidia-drm/nvidia-drm-drv.c:88:10: fatal error: drm/drmP.h: No such file or directory"
+            ),
             Some((BuildFault::Header("drm/drmP.h".to_owned()), true))
         );
         assert_eq!(
@@ -191,7 +225,9 @@ mod tests {
             Some((BuildFault::CompilerFlag("-ftrivial-auto-var-init=zero".to_owned()), false))
         );
         assert_eq!(
-            fault_of("FATAL: modpost: GPL-incompatible module nvidia.ko uses GPL-only symbol 'rcu_read_unlock_strict'"),
+            fault_of(
+                "FATAL: modpost: GPL-incompatible module nvidia.ko uses GPL-only symbol 'rcu_read_unlock_strict'"
+            ),
             Some((BuildFault::LicensedSymbol("rcu_read_unlock_strict".to_owned()), true))
         );
         assert_eq!(
@@ -211,7 +247,9 @@ mod tests {
     fn rows_of_dkms() {
         let rows = |text: &str| -> Vec<(String, Option<String>, String)> {
             let rows = lines_of(text).module.dkms;
-            rows.into_iter().map(|row| (row.value.name, row.value.kernel, row.value.state)).collect()
+            rows.into_iter()
+                .map(|row| (row.value.name, row.value.kernel, row.value.state))
+                .collect()
         };
         let row = |name: &str, kernel: Option<&str>, state: &str| {
             vec![(name.to_owned(), kernel.map(str::to_owned), state.to_owned())]

@@ -123,7 +123,9 @@ mod tests {
             }]
         };
         assert_eq!(
-            messages("modprobe: FATAL: Module nvidia not found in directory /lib/modules/6.8.0-31-generic"),
+            messages(
+                "modprobe: FATAL: Module nvidia not found in directory /lib/modules/6.8.0-31-generic"
+            ),
             not_found("nvidia", Some("6.8.0-31-generic"))
         );
         assert_eq!(messages("FATAL: Module nvidia not found."), not_found("nvidia", None));
@@ -144,15 +146,21 @@ mod tests {
             refused("nvidia", Refusal::KeyRejected)
         );
         assert_eq!(
-            messages("insmod: ERROR: could not insert module ./kernel-open/nvidia.ko: Invalid module format"),
+            messages(
+                "insmod: ERROR: could not insert module ./kernel-open/nvidia.ko: Invalid module format"
+            ),
             refused("nvidia", Refusal::WrongFormat)
         );
         assert_eq!(
-            messages("FATAL: Error inserting nvidia (/lib/modules/3.10.0/extra/nvidia.ko): Required key not available"),
+            messages(
+                "FATAL: Error inserting nvidia (/lib/modules/3.10.0/extra/nvidia.ko): Required key not available"
+            ),
             refused("nvidia", Refusal::KeyMissing)
         );
         assert_eq!(
-            messages("systemd-modules-load[301]: Failed to insert module 'nvidia-drm': No such device"),
+            messages(
+                "systemd-modules-load[301]: Failed to insert module 'nvidia-drm': No such device"
+            ),
             refused("nvidia_drm", Refusal::NoDevice)
         );
     }

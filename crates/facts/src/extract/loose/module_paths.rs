@@ -16,6 +16,9 @@ pattern! {
 const LIMIT: usize = 64;
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    if !line.has("/modules/") || !line.has(".ko") {
+        return;
+    }
     let Some(found) = captures(&PATH, line.text) else { return };
     let text = |name: &str| found.name(name).map(|group| group.as_str().to_owned());
     let (Some(path), Some(name)) = (text("path"), text("name")) else { return };

@@ -61,7 +61,16 @@ const LIMIT: usize = 256;
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     // A cheap look first: most lines of most texts are of something else.
     const MARKS: [&str; 10] = [
-        "NCCL", "nccl", "P2P", "p2p", "eer", "ulticast", "NVLS", "hipset", "float", "Verification",
+        "NCCL",
+        "nccl",
+        "P2P",
+        "p2p",
+        "eer",
+        "ulticast",
+        "NVLS",
+        "hipset",
+        "float",
+        "Verification",
     ];
     if !MARKS.iter().any(|mark| line.text.contains(mark)) {
         return;

@@ -28,14 +28,17 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
             origin: line.origin(),
         });
     }
-    let Some(text) = nvabi::error_text::in_line(line.text) else { return };
+    // A line may hold CUDA's message as well; NVML's own words begin here.
+    let own = line.text.find("Failed to initialize NVML").and_then(|start| line.text.get(start..));
+    let Some(text) = nvabi::error_text::in_line(own.unwrap_or(line.text)) else { return };
     if !matches!(text.api, "nvml" | "nvidia-smi") || !about_nvml(line) {
         return;
     }
     facts.mentions_gpu = true;
     let Some(code) = text.code else { return };
     let failed = Observed::seen(NvmlResult::Code(code), line.origin());
-    if super::statement::condition(line.text).is_none() {
+    // What nvidia-smi itself prints is its answer, whatever else the sentence around it tells.
+    if line.has("Failed to initialize NVML") || super::statement::condition(line.text).is_none() {
         facts.nvml.init.or_better(failed);
     }
 }
@@ -43,6 +46,10 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
 /// "Unknown Error" and "Insufficient Permissions" are everybody's words; the line must speak of
 /// NVML, nvidia-smi or the NVIDIA driver.
 fn about_nvml(line: &Line<'_>) -> bool {
+    // The container hook has errors of its own, and passes NVML's on by name.
+    if line.has("nvidia-container-cli:") && !line.has("nvml error") && !line.has("Failed to initialize") {
+        return false;
+    }
     // The kernel's lines on a GPU that needs a reset are none of NVML's.
     if line.has("NVRM:") || line.has("nvidia-uvm:") {
         return false;

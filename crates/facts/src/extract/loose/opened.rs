@@ -13,15 +13,15 @@ pattern! {
 }
 pattern! {
     /// `PermissionError: [Errno 1] Operation not permitted: '/dev/nvidiactl'`.
-    PYTHON = r#"\[Errno (?P<number>\d{1,3})\] [^:]{1,60}: '(?P<path>/dev/nvidia[\w\-]*)'"#
+    PYTHON = r"\[Errno (?P<number>\d{1,3})\] [^:]{1,60}: '(?P<path>/dev/nvidia[\w\-]*)'"
 }
 pattern! {
     /// `cat: /dev/nvidiactl: Operation not permitted`; `ls` and `chmod` speak of other calls.
-    SHELL = r#"\b(?:cat|dd|head|hexdump|xxd|od|bash|sh|dash|zsh|ash)(?:: line \d+)?: (?:can(?:not|'t) open |failed to open )?['‘`]?(?P<path>/dev/nvidia[\w\-]*)['’`]?(?: for (?:reading|writing))?: (?P<why>Operation not permitted|Permission denied|No such device or address|Invalid argument)"#
+    SHELL = r"\b(?:cat|dd|head|hexdump|xxd|od|bash|sh|dash|zsh|ash)(?:: line \d+)?: (?:can(?:not|'t) open |failed to open )?['‘`]?(?P<path>/dev/nvidia[\w\-]*)['’`]?(?: for (?:reading|writing))?: (?P<why>Operation not permitted|Permission denied|No such device or address|Invalid argument)"
 }
 pattern! {
     /// `open("/dev/nvidiactl") gives EPERM`.
-    TOLD = r#"(?i)\bopen(?:ing|s|ed|at)?\b(?:\(\))?[^.\n]{0,30}(?P<path>/dev/nvidia[\w\-]*)[^.\n=]{0,40}[=\s:]\s*(?:-1 )?(?P<errno>EPERM|EACCES|ENXIO|EIO|ENODEV)\b"#
+    TOLD = r"(?i)\bopen(?:ing|s|ed|at)?\b(?:\(\))?[^.\n]{0,30}(?P<path>/dev/nvidia[\w\-]*)[^.\n=]{0,40}[=\s:]\s*(?:-1 )?(?P<errno>EPERM|EACCES|ENXIO|EIO|ENODEV)\b"
 }
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
@@ -98,7 +98,10 @@ mod tests {
     fn opens_as_they_are_told() {
         let refused = |errno| Some(("/dev/nvidiactl".to_owned(), NodeOpen::Failed(errno)));
         for (text, errno) in [
-            ("[pid 7] openat(AT_FDCWD, \"/dev/nvidiactl\", O_RDWR|O_CLOEXEC) = -1 EPERM (Operation not permitted)", Errno::EPERM),
+            (
+                "[pid 7] openat(AT_FDCWD, \"/dev/nvidiactl\", O_RDWR|O_CLOEXEC) = -1 EPERM (Operation not permitted)",
+                Errno::EPERM,
+            ),
             ("PermissionError: [Errno 13] Permission denied: '/dev/nvidiactl'", Errno::EACCES),
             ("cat: /dev/nvidiactl: Operation not permitted", Errno::EPERM),
             ("dd: failed to open '/dev/nvidiactl': Operation not permitted", Errno::EPERM),

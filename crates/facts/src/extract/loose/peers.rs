@@ -80,17 +80,31 @@ pub(super) fn about_peers(text: &str) -> bool {
     let lower = text.to_lowercase();
     let starts = ["cuinit", "uvm_"].iter().any(|word| lower.contains(word))
         || (lower.contains("cuda") && !matches(&PARTICULAR, text));
-    let general = |switch: &PeerSwitch| {
-        matches!(switch, PeerSwitch::IommuOff | PeerSwitch::IommuPassthrough)
-    };
+    let general =
+        |switch: &PeerSwitch| matches!(switch, PeerSwitch::IommuOff | PeerSwitch::IommuPassthrough);
     !switches(text).iter().all(general) || (matches(&SUBJECT, text) && !starts)
 }
 
 /// Reads the statements of a text.
 pub(super) fn read(item: &RawItem, text: &str, facts: &mut Facts) {
     const MARKS: [&str; 17] = [
-        "nccl", "p2p", "reduce", "gpu", "tp", "iommu", "peer", "bridge", "acs", "vt-d", "amd-vi",
-        "distributed", "collective", "parallel", "ddp", "rank", "busbw",
+        "nccl",
+        "p2p",
+        "reduce",
+        "gpu",
+        "tp",
+        "iommu",
+        "peer",
+        "bridge",
+        "acs",
+        "vt-d",
+        "amd-vi",
+        "distributed",
+        "collective",
+        "parallel",
+        "ddp",
+        "rank",
+        "busbw",
     ];
     for (number, paragraph) in paragraphs(text) {
         let lower = paragraph.to_ascii_lowercase();
@@ -207,7 +221,13 @@ fn run(line: &Line<'_>, text: &str, subject: bool, facts: &mut Facts) {
     let (hangs, fails) = (matches(&HANGS, text), matches(&FAILS, text));
     let (works, in_vain) = (matches(&WORKS, text), matches(&IN_VAIN, text));
     let result = match (under.is_empty(), works, in_vain) {
-        (false, _, true) => if hangs { PeerResult::Hung } else { PeerResult::Failed },
+        (false, _, true) => {
+            if hangs {
+                PeerResult::Hung
+            } else {
+                PeerResult::Failed
+            }
+        }
         (false, true, false) => PeerResult::Completed,
         (false, false, false) if hangs => PeerResult::Hung,
         (true, _, _) if here && hangs => PeerResult::Hung,
@@ -215,9 +235,9 @@ fn run(line: &Line<'_>, text: &str, subject: bool, facts: &mut Facts) {
         _ => return,
     };
     // What a switch does is of interest wherever it is told; the IOMMU's may be about anything.
-    let particular = under.iter().any(|switch| {
-        !matches!(switch, PeerSwitch::IommuOff | PeerSwitch::IommuPassthrough)
-    });
+    let particular = under
+        .iter()
+        .any(|switch| !matches!(switch, PeerSwitch::IommuOff | PeerSwitch::IommuPassthrough));
     if !subject && !particular && facts.p2p.broken().is_none() {
         return;
     }
@@ -288,9 +308,16 @@ mod tests {
             (
                 "NCCL hangs with no flags; it completes with NCCL_P2P_DISABLE=1, then vLLM TP=2 \
                  hangs again until --disable-custom-all-reduce.",
-                vec![(Hung, vec![]), (Completed, vec![P2pOff]), (Completed, vec![CustomAllReduceOff])],
+                vec![
+                    (Hung, vec![]),
+                    (Completed, vec![P2pOff]),
+                    (Completed, vec![CustomAllReduceOff]),
+                ],
             ),
-            ("The all-reduce hangs.\nWith NCCL_P2P_DISABLE=1\nit works.", vec![(Hung, vec![]), (Completed, vec![P2pOff])]),
+            (
+                "The all-reduce hangs.\nWith NCCL_P2P_DISABLE=1\nit works.",
+                vec![(Hung, vec![]), (Completed, vec![P2pOff])],
+            ),
             ("Would NCCL_P2P_DISABLE=1 work?", vec![]),
             ("The desktop hangs with intel_iommu=on.", vec![]),
             ("cuInit hangs on all 8 GPUs", vec![]),

@@ -18,6 +18,11 @@ pattern! {
 pattern! { CC_STATE = r"(?i)\b(?:CC|Confidential Comput(?:e|ing)) (?:status|state|feature|mode)\s*(?::|=|is)\s*(?P<state>ON|OFF|enabled|disabled)\b" }
 pattern! { CC_READY = r"(?i)\bGPUs? Ready State\s*(?::|=|is)\s*(?P<state>not[- ]?ready|ready)\b|\bconf-compute -grs\b[^\n]{0,40}\b(?P<told>not[- ]?ready|ready)\b|\bready state\b[^\n]{0,20}\b(?P<said>not[- ]?ready)\b" }
 pattern! { CC_TOLD = r"(?i)\bconfidential (?:comput\w*|VMs?|guests?|containers?)\b|\bCC[- ](?:mode|on)\b|\bconf-compute\b|\bSEV-SNP\b|\bTDX (?:guest|VM)\b" }
+pattern! {
+    /// It works once the GPU is declared ready, in either order of the words.
+    CC_CURED = r"(?i)\b(?:works?|worked|working|succeeds|succeeded|runs|fine|cure[sd]|fixe[sd]|solve[sd]|did the trick|success\w*)\b[^\n]{0,80}(?:-srs[ =]1|set-gpus-ready-state)|(?:-srs[ =]1|set-gpus-ready-state)\b[^\n]{0,80}\b(?:works?|worked|working|succeeds|succeeded|runs|fine|cure[sd]|fixe[sd]|solve[sd]|did the trick|success\w*)\b"
+}
+pattern! { DENIED = r"(?i)\b(?:not|never|still|without|no longer|fails?|failed)\b|n't\b" }
 pattern! { VGPU = r"(?i)\bvGPUs?\b|\bnvidia-gridd\b|\bnvidia-vgpu(?:d|-mgr)?\b|\bvgpu-kvm\b|\bGRID [A-Z]+\d+\w*-\d|\bNVIDIA [A-Z]+\d+\w*(?:-\d)?-\d+[ABCQ](?:ME)?\b|-grid\.run\b|\bvmiop_log\b" }
 pattern! { VGPU_HOST = r"(?i)\bvGPU (?:host|manager)\b|\bnvidia-vgpu(?:d|-mgr)\b|\bvgpu-kvm\b|\bHost VGPU\b|\bvmiop_log\b" }
 pattern! { VGPU_GUEST = r"(?i)\bvGPU guest\b|\bnvidia-gridd\b|\bvGPU\b[^.\n]{0,30}\b(?:in|inside) (?:a|the) [^.\n]{0,20}\b(?:VM|guest|instance)\b|\bVM\b[^.\n]{0,20}\b(?:with|has) (?:a|an) vGPU\b|\bGRID [A-Z]+\d+\w*-\d|-\d+[ABCQ]\b[^\n]{0,8}(?:On|Off)\b" }
@@ -29,7 +34,7 @@ pattern! { GRIDD_GOOD = r"(?i)licen[sc]e (?:acquired|renewed) successfully|\bAcq
 pattern! { LICENSE_TOLD = r"(?i)\b(?:licen[sc](?:e|ing)\b[^.\n]{0,60}\b(?:could not|couldn't|cannot|can't|failed|fails?|unable|expired|lost|unreachable|invalid|revoked|denied|timed out|missing|not (?:obtained|acquired|available))|(?:could not|couldn't|cannot|can't|failed to|unable to|without|no|lost)\b[^.\n]{0,40}\blicen[sc]e\b|unlicensed)\b" }
 pattern! { REFUSAL = r"(?i)\bIncompatible Guest/Host drivers\b|\bGuest (?:driver|VGP?[UX] version)\b[^\n]{0,60}\b(?:older|newer|incompatible|not compatible|mismatch|not supported)\b|\bHost VG[PX]U? version\b[^\n]{0,60}\b(?:older|newer|incompatible)\b|\bvGPU\b[^.\n]{0,40}\b(?:version mismatch|incompatible (?:guest|host|driver))" }
 pattern! { VMIOP_VERSION = r"(?i)\bvmiop_log: Driver Version:\s*(?P<version>\d{3}\.[\d.]*\d)" }
-pattern! { UNBIND = r"(?i)\b(?:unbind\w*|nodedev-detach|driverctl|rebind\w*|detach\w*|driver/unbind)\b[^.\n]{0,60}\b(?:hangs?|hung|stuck|blocks?|blocked|never returns?|does not return|doesn't return|freezes)\b|\b(?:hangs?|hung|stuck|blocked)\b[^.\n]{0,30}\b(?:unbind\w*|nodedev-detach|driver/unbind)\b" }
+pattern! { UNBIND = r"(?i)\b(?:unbind\w*|nodedev-detach|driverctl|rebind\w*|detach\w*|driver/unbind)\b(?:[^.\n]|\.\w){0,60}\b(?:hangs?|hung|stuck|blocks?|blocked|never returns?|does not return|doesn't return|freezes)\b|\b(?:hangs?|hung|stuck|blocked)\b(?:[^.\n]|\.\w){0,30}\b(?:unbind\w*|nodedev-detach|driver/unbind)\b" }
 pattern! { VFIO = r"(?i)\b(?:is )?(?:already )?bound to vfio-pci\b|\bdrivers/vfio-pci\s*$" }
 
 const LIMIT: usize = 64;
@@ -86,7 +91,10 @@ fn name_of(text: &str) -> Option<&'static str> {
 }
 
 fn hypervisor(line: &Line<'_>, facts: &mut Facts) {
-    if !["ypervisor", "DMI: ", "Virtualization: ", "Manufacturer: "].iter().any(|mark| line.has(mark)) {
+    if !["ypervisor", "DMI: ", "Virtualization: ", "Manufacturer: "]
+        .iter()
+        .any(|mark| line.has(mark))
+    {
         return;
     }
     let Some(found) = captures(&HYPERVISOR, line.text) else { return };
@@ -112,8 +120,13 @@ fn guest(line: &Line<'_>, facts: &mut Facts) {
 
 fn confidential(line: &Line<'_>, facts: &mut Facts) {
     let lower = line.text.to_lowercase();
-    if !["cc ", "confidential", "ready"].iter().any(|mark| lower.contains(mark)) {
+    if !["cc ", "confidential", "ready", "-srs"].iter().any(|mark| lower.contains(mark)) {
         return;
+    }
+    // Only the sentence itself: the ones around it may deny something else.
+    let mut sentences = line.text.split(". ");
+    if sentences.any(|said| matches(&CC_CURED, said) && !matches(&DENIED, said)) {
+        keep(line, &mut facts.platform.cc_cured);
     }
     if let Some(state) = group(&CC_STATE, line.text, "state") {
         let on = matches!(state.to_ascii_lowercase().as_str(), "on" | "enabled");
@@ -150,7 +163,9 @@ fn vgpu(line: &Line<'_>, facts: &mut Facts) {
         keep(line, &mut facts.platform.vgpu_refusals);
     }
     // The manager prints its own version when it starts and the guest's when its driver loads.
-    if let Some(version) = group(&VMIOP_VERSION, line.text, "version").and_then(DriverVersion::parse) {
+    if let Some(version) =
+        group(&VMIOP_VERSION, line.text, "version").and_then(DriverVersion::parse)
+    {
         let seen = Observed::seen(version, line.origin());
         if facts.platform.vgpu_manager.is_seen() {
             facts.platform.vgpu_guest.or_later(seen);
@@ -185,9 +200,24 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        let all: [&Lazy; 15] = [
-            &HYPERVISOR, &GUEST, &CC_STATE, &CC_READY, &CC_TOLD, &VGPU, &VGPU_HOST, &VGPU_GUEST,
-            &GRIDD_BAD, &GRIDD_GOOD, &LICENSE_TOLD, &REFUSAL, &VMIOP_VERSION, &UNBIND, &VFIO,
+        let all: [&Lazy; 17] = [
+            &CC_CURED,
+            &DENIED,
+            &HYPERVISOR,
+            &GUEST,
+            &CC_STATE,
+            &CC_READY,
+            &CC_TOLD,
+            &VGPU,
+            &VGPU_HOST,
+            &VGPU_GUEST,
+            &GRIDD_BAD,
+            &GRIDD_GOOD,
+            &LICENSE_TOLD,
+            &REFUSAL,
+            &VMIOP_VERSION,
+            &UNBIND,
+            &VFIO,
         ];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }
@@ -213,17 +243,42 @@ mod tests {
         let facts = lines_of("CC status: ON\nConfidential Compute GPUs Ready state: not-ready\n");
         assert_eq!(facts.platform.cc_on.value(), Some(&true));
         assert_eq!(facts.platform.cc_ready.first().map(|ready| ready.value), Some(false));
-        let table = lines_of("    CC State                   : OFF\n    CC GPUs Ready State        : Ready\n");
+        let table = lines_of(
+            "    CC State                   : OFF\n    CC GPUs Ready State        : Ready\n",
+        );
         assert_eq!(table.platform.cc_on.value(), Some(&false));
         assert_eq!(table.platform.cc_ready.first().map(|ready| ready.value), Some(true));
     }
 
     #[test]
+    fn declaring_ready_as_a_cure() {
+        let cured = |text: &str| !lines_of(text).platform.cc_cured.is_empty();
+        assert!(cured(
+            "The script works after `nvidia-smi conf-compute -srs 1`. I did not need that before."
+        ));
+        assert!(cured(
+            "after running nvidia-smi conf-compute -srs 1, my script executed successfully"
+        ));
+        assert!(!cured(
+            "it does not work, even after nvidia-smi conf-compute -srs 1 it still fails"
+        ));
+    }
+
+    #[test]
     fn vgpu_and_its_licence() {
-        let facts = lines_of("Mar 16 23:00:01 vm nvidia-gridd[812]: Failed to acquire license from 10.0.0.5\n");
-        assert_eq!(facts.platform.licenses.first().map(|told| told.value.0), Some(LicenseWord::Refused));
-        let good = lines_of("nvidia-gridd[812]: License acquired successfully. (Info: lic.example)\n");
-        assert_eq!(good.platform.licenses.first().map(|told| told.value.0), Some(LicenseWord::Licensed));
+        let facts = lines_of(
+            "Mar 16 23:00:01 vm nvidia-gridd[812]: Failed to acquire license from 10.0.0.5\n",
+        );
+        assert_eq!(
+            facts.platform.licenses.first().map(|told| told.value.0),
+            Some(LicenseWord::Refused)
+        );
+        let good =
+            lines_of("nvidia-gridd[812]: License acquired successfully. (Info: lic.example)\n");
+        assert_eq!(
+            good.platform.licenses.first().map(|told| told.value.0),
+            Some(LicenseWord::Licensed)
+        );
         let none = lines_of("nvidia: module license 'NVIDIA' taints kernel.\n");
         assert!(none.platform.licenses.is_empty() && none.platform.vgpu.is_empty());
         let log = lines_of(
@@ -235,7 +290,9 @@ mod tests {
 
     #[test]
     fn handing_over() {
-        let facts = lines_of("echo to driver/unbind hangs for ever\n0000:01:00.0 is already bound to vfio-pci\n");
+        let facts = lines_of(
+            "unbinding 0000:8a:00.0 from nvidia is stuck\n0000:01:00.0 is already bound to vfio-pci\n",
+        );
         assert_eq!(facts.platform.unbind_told.len(), 1);
         assert_eq!(facts.platform.vfio_told.len(), 1);
     }

@@ -24,7 +24,17 @@ pattern! {
 const LIMIT: usize = 16;
 
 pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
-    let marks = ["OFF", "bbswitch", "optirun", "primusrun", "pvkrun", "prime-run", "bumblebee", "udev", "power/control"];
+    let marks = [
+        "OFF",
+        "bbswitch",
+        "optirun",
+        "primusrun",
+        "pvkrun",
+        "prime-run",
+        "bumblebee",
+        "udev",
+        "power/control",
+    ];
     if !marks.iter().any(|mark| line.has(mark)) {
         return;
     }

@@ -41,8 +41,21 @@ const LIMIT: usize = 256;
 
 pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
     const MARKS: [&str; 15] = [
-        "MPS", "mps", "ompute", "xclusive", "rohibited", "MIG", "num_gpus", "libcuda", "COMPAT",
-        "compat", "LD_LIBRARY_PATH", "ipc", " Control ", " Server ", "E. ",
+        "MPS",
+        "mps",
+        "ompute",
+        "xclusive",
+        "rohibited",
+        "MIG",
+        "num_gpus",
+        "libcuda",
+        "COMPAT",
+        "compat",
+        "LD_LIBRARY_PATH",
+        "ipc",
+        " Control ",
+        " Server ",
+        "E. ",
     ];
     if !MARKS.iter().any(|mark| line.text.contains(mark)) {
         return;
@@ -74,7 +87,10 @@ fn daemon(line: &Line<'_>, prose: bool, facts: &mut Facts) {
         }
         return;
     }
-    if line.text.contains("nvidia-cuda-mps-") && matches(&PROCESS, line.text) && !matches(&STOPPED, line.text) {
+    if line.text.contains("nvidia-cuda-mps-")
+        && matches(&PROCESS, line.text)
+        && !matches(&STOPPED, line.text)
+    {
         facts.mentions_gpu = true;
         facts.share.mps_daemon.or_better(Observed::seen(true, line.origin()));
     }

@@ -33,8 +33,15 @@ pub(super) fn condition(text: &str) -> Option<String> {
     works.then(|| crate::observed::clean_excerpt(text))
 }
 
+/// The sentences of a line. A dot within a number, a path or a name ends none.
+pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    text.split("; ").flat_map(|part| part.split_inclusive(". ")).filter(|part| !part.trim().is_empty())
+}
+
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
-    experiment(line, facts);
+    for text in sentences(line.text) {
+        experiment(&Line { item: line.item, number: line.number, text }, facts);
+    }
     smi_fine(line, facts);
     fabric(line, facts);
 }

@@ -3,7 +3,7 @@
 //! there. Such statements support a cause and never confirm one alone.
 
 use super::Line;
-use super::pattern::{Lazy, matches, pattern};
+use super::pattern::{Lazy, captures, matches, pattern};
 use crate::model::Facts;
 use crate::observed::{Observed, Seen, clean_excerpt};
 
@@ -26,7 +26,7 @@ pattern! { FLATPAK_CURE = r"(?i)\bflatpak update\b" }
 pattern! {
     NO_PROC = r"(?i)(?:/proc\b[^.\n]{0,24}\b(?:is|was) (?:not (?:mounted|available|there)|missing|empty|hidden)|\b(?:no|without(?: an?)?(?: mounted)?) /proc\b(?:$|[\s,;.])|\bdo this: mount -t proc)"
 }
-pattern! { CHAR_LINKS = r"(?i)(?:\bno (?:sym)?(?:bolic )?(?:links?|symlinks|entr(?:y|ies))\b[^\n]{0,40}/dev/char\b|/dev/char\b[^\n]{0,40}\b(?:is empty|has no|contains no|no links))" }
+pattern! { CHAR_LINKS = r"(?i)(?:\bno (?:sym)?(?:bolic )?(?:links?|symlinks|entr(?:y|ies))\b[^\n]{0,40}/dev/char\b|/dev/char\b[^\n]{0,40}\b(?:is empty|has no|contains no|no links)|/dev/char/195:\S{1,40}[^\n]{0,24}\bNo such file)" }
 
 pattern! { NVML_FAILED = r"(?i)Failed to initialize NVML: (?P<text>[A-Za-z/ ]+)" }
 pattern! { UNCONFINED = r"(?i)label[=:]disable|container_use_devices|setenforce 0|spc_t" }
@@ -46,15 +46,15 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     }
 }
 
-/// NVML's failure in nvidia-smi's words; a condition in the same line makes it another story.
+/// NVML's failure in nvidia-smi's words.
 fn nvml_failure(line: &Line<'_>, facts: &mut Facts) {
-    if !line.has("NVML") || super::statement::condition(line.text).is_some() {
+    if !line.has("NVML") {
         return;
     }
     let failures = &mut facts.sandbox.engine.nvml_failures;
     if failures.len() < LIMIT
-        && matches(&NVML_FAILED, line.text)
-        && let Some(code) = nvabi::error_text::in_line(line.text).and_then(|text| text.code)
+        && let Some(said) = captures(&NVML_FAILED, line.text).and_then(|found| found.get(0))
+        && let Some(code) = nvabi::error_text::in_line(said.as_str()).and_then(|text| text.code)
     {
         failures.push(Seen::new(code, line.origin()));
     }
@@ -113,8 +113,19 @@ mod tests {
     #[test]
     fn every_expression_compiles() {
         let all = [
-            &LOST, &RESTART_CURES, &RELOAD, &RELOAD_TO_CURE, &FROM_START, &FLATPAK_ONLY,
-            &NATIVE_WORKS, &FLATPAK_CURE, &NO_PROC, &CHAR_LINKS, &NVML_FAILED, &UNCONFINED, &DENIED,
+            &LOST,
+            &RESTART_CURES,
+            &RELOAD,
+            &RELOAD_TO_CURE,
+            &FROM_START,
+            &FLATPAK_ONLY,
+            &NATIVE_WORKS,
+            &FLATPAK_CURE,
+            &NO_PROC,
+            &CHAR_LINKS,
+            &NVML_FAILED,
+            &UNCONFINED,
+            &DENIED,
         ];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }
@@ -149,7 +160,11 @@ mod tests {
 
     #[test]
     fn a_missing_proc() {
-        for text in ["Error, do this: mount -t proc proc /proc", "/proc is not mounted in the chroot", "a jail without /proc"] {
+        for text in [
+            "Error, do this: mount -t proc proc /proc",
+            "/proc is not mounted in the chroot",
+            "a jail without /proc",
+        ] {
             assert_eq!(lines_of(text).sandbox.engine.proc_mounted.value(), Some(&false), "{text}");
         }
         let facts = lines_of("there is no /proc/driver/nvidia folder");

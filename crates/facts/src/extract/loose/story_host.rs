@@ -70,7 +70,9 @@ mod tests {
     fn hosts_as_they_are_told() {
         let engine = |text: &str| lines_of(text).sandbox.engine;
         assert!(engine("docker inside an unprivileged LXD container").unprivileged.is_seen());
-        assert!(engine("It works when the outer container is privileged.").privileged_works.is_seen());
+        assert!(
+            engine("It works when the outer container is privileged.").privileged_works.is_seen()
+        );
         assert!(!engine("It works in an unprivileged container too").privileged_works.is_seen());
         assert_eq!(engine("nvidia-smi takes about 25 seconds on the host").slow_tools.len(), 1);
         assert_eq!(engine("real    0m31.402s").slow_tools.len(), 1);

@@ -40,7 +40,9 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     no_cgroups(line, facts);
     let engine = &mut facts.sandbox.engine;
     if let Some(found) = captures(&CGROUP_DRIVER, line.text) {
-        let by_flag = found.name("flag").map(|flag| if flag.as_str() == "true" { "systemd" } else { "cgroupfs" });
+        let by_flag = found
+            .name("flag")
+            .map(|flag| if flag.as_str() == "true" { "systemd" } else { "cgroupfs" });
         let driver = found.name("driver").map(|driver| driver.as_str().to_ascii_lowercase());
         if let Some(driver) = driver.or_else(|| by_flag.map(str::to_owned)) {
             engine.cgroup_driver = Observed::seen(driver, line.origin());
@@ -126,11 +128,15 @@ fn cdi(line: &Line<'_>, facts: &mut Facts) {
 
 fn packaging(line: &Line<'_>, facts: &mut Facts) {
     let lower = line.text.to_ascii_lowercase();
-    if !["snap", "desktop", "rootless", "rootful", "podman", "colima", "docker"].iter().any(|word| lower.contains(word)) {
+    if !["snap", "desktop", "rootless", "rootful", "podman", "colima", "docker"]
+        .iter()
+        .any(|word| lower.contains(word))
+    {
         return;
     }
     let engine = &mut facts.sandbox.engine;
-    let denied = |lower: &str| ["not ", "no ", "n't ", "without "].iter().any(|word| lower.contains(word));
+    let denied =
+        |lower: &str| ["not ", "no ", "n't ", "without "].iter().any(|word| lower.contains(word));
     let named = |pattern: &Lazy| matches(pattern, line.text) && !denied(&lower);
     if named(&SNAP) {
         engine.enclosed.or_better(Observed::seen("snap".to_owned(), line.origin()));
@@ -167,7 +173,9 @@ fn no_cgroups(line: &Line<'_>, facts: &mut Facts) {
     let is_the_cure = cure.is_some_and(|cure| cure.value == (value == "true"));
     let settings = &mut facts.sandbox.settings;
     // The reader of whole lines of configuration takes what follows for part of the value.
-    settings.retain(|seen| seen.value.0 != "no-cgroups" || matches!(seen.value.1.as_str(), "true" | "false"));
+    settings.retain(|seen| {
+        seen.value.0 != "no-cgroups" || matches!(seen.value.1.as_str(), "true" | "false")
+    });
     let known = settings.iter().any(|seen| seen.value.0 == "no-cgroups" && seen.value.1 == value);
     if !is_the_cure && !known {
         settings.push(Seen::new(("no-cgroups".to_owned(), value), line.origin()));
@@ -182,8 +190,21 @@ mod tests {
     #[test]
     fn every_expression_compiles() {
         let all = [
-            &CGROUP_DRIVER, &PODMAN, &SNAP, &DESKTOP, &ROOTLESS, &NOT_ROOTLESS, &ASIDE, &NO_CGROUPS, &CURE,
-            &FLATPAK, &FLATPAK_CONTEXT, &POD, &CDI_TOLD, &CDI_FOUND, &CDI_DEVICE,
+            &CGROUP_DRIVER,
+            &PODMAN,
+            &SNAP,
+            &DESKTOP,
+            &ROOTLESS,
+            &NOT_ROOTLESS,
+            &ASIDE,
+            &NO_CGROUPS,
+            &CURE,
+            &FLATPAK,
+            &FLATPAK_CONTEXT,
+            &POD,
+            &CDI_TOLD,
+            &CDI_FOUND,
+            &CDI_DEVICE,
         ];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }
@@ -207,9 +228,15 @@ mod tests {
         let text = "no-cgroups = true in /etc/nvidia-container-runtime/config.toml; works after setting false and restarting docker";
         let facts = lines_of(text);
         assert_eq!(facts.sandbox.settings[0].value.1, "true");
-        assert_eq!(facts.sandbox.engine.no_cgroups_cure.as_ref().map(|seen| seen.value), Some(false));
+        assert_eq!(
+            facts.sandbox.engine.no_cgroups_cure.as_ref().map(|seen| seen.value),
+            Some(false)
+        );
         let facts = lines_of("It works with no-cgroups = true.");
         assert!(facts.sandbox.settings.is_empty());
-        assert_eq!(facts.sandbox.engine.no_cgroups_cure.as_ref().map(|seen| seen.value), Some(true));
+        assert_eq!(
+            facts.sandbox.engine.no_cgroups_cure.as_ref().map(|seen| seen.value),
+            Some(true)
+        );
     }
 }

@@ -50,7 +50,7 @@ fn merge(known: &mut NvmlGpu, gpu: NvmlGpu) {
     later(&mut known.memory_mib, gpu.memory_mib);
     later(&mut known.virtualization, gpu.virtualization);
     later(&mut known.license, gpu.license);
-    known.health.update(gpu.health);
+    known.health.update(&gpu.health);
 }
 
 fn later<T>(known: &mut Option<T>, new: Option<T>) {

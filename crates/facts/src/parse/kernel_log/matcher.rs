@@ -74,6 +74,13 @@ pub(super) struct Matcher {
     unfiltered: Vec<usize>,
 }
 
+/// Texts of which each line that says something here holds at least one.
+pub(crate) fn marks() -> impl Iterator<Item = String> {
+    let literals = signature::all().filter_map(|signature| literal::required(signature.regex));
+    let names = DRIVER_NAMES.into_iter().chain([FRAME]);
+    literals.flatten().chain(names.map(str::to_owned))
+}
+
 /// The one matcher of the process, made on first use.
 pub(super) fn matcher() -> &'static Matcher {
     static MATCHER: OnceLock<Matcher> = OnceLock::new();

@@ -39,10 +39,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "fabric.manager-version-skew",
             tell: "it logs two versions that don't match",
         },
-        LookAlike {
-            id: "fabric.vm-partition",
-            tell: "a guest, whose host has the switches",
-        },
+        LookAlike { id: "fabric.vm-partition", tell: "a guest, whose host has the switches" },
     ],
     references: &[
         "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/",
@@ -85,7 +82,8 @@ fn lines(facts: &Facts, fifth: bool, weighing: &mut Weighing) {
     for line in &facts.fabric.manager_lines {
         match &line.value {
             ManagerLine::Usage(option) if option.is_empty() => {
-                weighing.confirms("the fabric manager's start script prints its usage", &line.origin);
+                weighing
+                    .confirms("the fabric manager's start script prints its usage", &line.origin);
             }
             ManagerLine::Usage(option) => {
                 let statement = format!("the fabric manager does not know the option {option}");
@@ -104,7 +102,8 @@ fn lines(facts: &Facts, fifth: bool, weighing: &mut Weighing) {
                 weighing.supports(Strong, statement, &line.origin);
             }
             ManagerLine::DetectedFifth(false) if fifth => {
-                let statement = "its start script takes this machine for one before the fifth NVLink";
+                let statement =
+                    "its start script takes this machine for one before the fifth NVLink";
                 weighing.confirms(statement, &line.origin);
             }
             ManagerLine::BadConfiguration(said) => {
@@ -184,7 +183,9 @@ fn remedy(facts: &Facts) -> Remedy {
             "the start script looks again",
         )
         .undo("remove /etc/modules-load.d/nvidia-fabric.conf; use the former image")
-        .verify("nvidia-smi -q | grep -A2 Fabric prints Completed and Success, and cuInit answers 0")
+        .verify(
+            "nvidia-smi -q | grep -A2 Fabric prints Completed and Success, and cuInit answers 0",
+        )
         .will_not_help("waiting: the daemon has ended, and 'In Progress' stays")
         .will_not_help("that the pod is Ready: it does not ask whether the daemon runs")
 }

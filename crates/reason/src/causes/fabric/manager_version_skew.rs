@@ -152,7 +152,9 @@ fn remedy(facts: &Facts) -> Remedy {
         .step_to(place, "systemctl restart nvidia-fabricmanager", "registers the GPUs")
         .step_to(place, hold, "so that the next upgrade moves both or none")
         .undo("install the former package again")
-        .verify("nvidia-smi -q | grep -A2 Fabric prints Completed and Success, and cuInit answers 0")
+        .verify(
+            "nvidia-smi -q | grep -A2 Fabric prints Completed and Success, and cuInit answers 0",
+        )
         .will_not_help("restarting the service without another package: it refuses again")
         .will_not_help("a fabric manager of the same branch: all parts of the version count")
 }

@@ -29,10 +29,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "fabric.nvlink-down",
             tell: "plain traffic fails as well: Xid 74 or 144 to 150, inactive links",
         },
-        LookAlike {
-            id: "fabric.manager-missing",
-            tell: "cuInit itself answers 802",
-        },
+        LookAlike { id: "fabric.manager-missing", tell: "cuInit itself answers 802" },
         LookAlike {
             id: "p2p.acs-iommu",
             tell: "no NVLink: PCIe boards, which never use multicast",

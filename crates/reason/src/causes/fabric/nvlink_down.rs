@@ -39,10 +39,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "fabric.manager-missing",
             tell: "every link is inactive, and cuInit answers 802",
         },
-        LookAlike {
-            id: "fabric.multicast",
-            tell: "plain traffic works, and only NVLS fails",
-        },
+        LookAlike { id: "fabric.multicast", tell: "plain traffic works, and only NVLS fails" },
         LookAlike {
             id: "pci.fell-off-bus",
             tell: "Xid 79 comes first: the GPU is gone, and its links with it",
@@ -69,7 +66,9 @@ fn weigh(facts: &Facts) -> Weighing {
     states(facts, &mut weighing);
     statements(facts, &mut weighing);
     if weighing.support.is_empty() {
-        if facts.p2p.broken().is_some() && crate::peers::gpu_links(facts).any(|link| link.value.2.starts_with("NV")) {
+        if facts.p2p.broken().is_some()
+            && crate::peers::gpu_links(facts).any(|link| link.value.2.starts_with("NV"))
+        {
             weighing.needs(Need::NvLinks);
         }
         return weighing;
@@ -83,10 +82,18 @@ fn weigh(facts: &Facts) -> Weighing {
 /// Xids and SXids. One that another one caused is no witness of its own.
 fn log(facts: &Facts, weighing: &mut Weighing) {
     if let Some((xid, event)) = facts.log.xids().find(|(xid, _)| is_nvlink(*xid)) {
-        weighing.supports(Strong, format!("the kernel log has Xid {xid}, an error of NVLink"), &event.origin);
+        weighing.supports(
+            Strong,
+            format!("the kernel log has Xid {xid}, an error of NVLink"),
+            &event.origin,
+        );
         let first = facts.log.xids().next().is_some_and(|(first, _)| first == xid);
         if first {
-            weighing.supports(Moderate, format!("Xid {xid} is the first of its kind"), &event.origin);
+            weighing.supports(
+                Moderate,
+                format!("Xid {xid} is the first of its kind"),
+                &event.origin,
+            );
         }
     }
     let caused = facts.log.xids().find_map(|(_, event)| {
@@ -95,7 +102,11 @@ fn log(facts: &Facts, weighing: &mut Weighing) {
         is_nvlink(number).then_some((number, event))
     });
     if let Some((xid, event)) = caused {
-        weighing.supports(Strong, format!("a channel was ended because of Xid {xid}"), &event.origin);
+        weighing.supports(
+            Strong,
+            format!("a channel was ended because of Xid {xid}"),
+            &event.origin,
+        );
     }
     if let Some(event) = facts.log.first(&["NVLINK_TRAIN"]) {
         weighing.supports(Strong, "a link failed to train", &event.origin);
@@ -149,7 +160,9 @@ fn statements(facts: &Facts, weighing: &mut Weighing) {
 
 fn remedy(facts: &Facts) -> Remedy {
     let bridge = facts.p2p.completed_under(&[PeerSwitch::BridgeChanged]).is_some()
-        || crate::peers::products(facts).iter().any(|seen| crate::peers::is_consumer(&seen.value.0));
+        || crate::peers::products(facts)
+            .iter()
+            .any(|seen| crate::peers::is_consumer(&seen.value.0));
     let remedy = Remedy::new(Impact::Hardware, "the machine, while the hardware is looked at");
     let remedy = if bridge {
         remedy.step_to(

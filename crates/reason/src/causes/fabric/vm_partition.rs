@@ -33,10 +33,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     ],
     specializes: &["fabric.manager-missing"],
     look_alikes: &[
-        LookAlike {
-            id: "fabric.manager-missing",
-            tell: "switches are on this machine's own bus",
-        },
+        LookAlike { id: "fabric.manager-missing", tell: "switches are on this machine's own bus" },
         LookAlike {
             id: "fabric.manager-misconfigured",
             tell: "no hypervisor; the switches are the machine's own",

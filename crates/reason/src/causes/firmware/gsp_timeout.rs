@@ -49,10 +49,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "module.rm-init-failed",
             tell: "another failure of RmInitAdapter stands before the first 'WPR2 already up'",
         },
-        LookAlike {
-            id: "gpu.vbios",
-            tell: "GFW_BOOT never completes: the GSP was never started",
-        },
+        LookAlike { id: "gpu.vbios", tell: "GFW_BOOT never completes: the GSP was never started" },
     ],
     references: &[
         "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/1353",
@@ -99,8 +96,14 @@ fn weigh(facts: &Facts) -> Weighing {
 fn is_silence(event: &LogEvent) -> bool {
     match event.signature {
         "XID" => matches!(event.get("xid"), Some("119" | "120")),
-        "GSP_RPC_TIMEOUT" | "GSP_RPC_TIMEOUT_OLD" | "GSP_HEARTBEAT" | "GSP_HEARTBEAT_RM"
-        | "GSP_HEARTBEAT_LIBOS" | "GSP_TIMEOUT_BANNER" | "GSP_CRASHCAT" | "GSP_CRASHCAT_ANY" => true,
+        "GSP_RPC_TIMEOUT"
+        | "GSP_RPC_TIMEOUT_OLD"
+        | "GSP_HEARTBEAT"
+        | "GSP_HEARTBEAT_RM"
+        | "GSP_HEARTBEAT_LIBOS"
+        | "GSP_TIMEOUT_BANNER"
+        | "GSP_CRASHCAT"
+        | "GSP_CRASHCAT_ANY" => true,
         "GSP_CLASS" => event.get("what").is_some_and(|what| !what.contains("slow")),
         _ => false,
     }
@@ -165,7 +168,8 @@ fn wpr2(facts: &Facts, silent: bool, weighing: &mut Weighing) {
     let failed = events.iter().take(place).find(|event| event.signature == "RMINIT_FAILED");
     match failed {
         Some(first) if !silent => {
-            let statement = "RmInitAdapter had failed before WPR2 was found up, which only follows from that";
+            let statement =
+                "RmInitAdapter had failed before WPR2 was found up, which only follows from that";
             weighing.objects(Strong, statement, &first.origin);
             weighing.supports(Weak, "WPR2 is already up", &event.origin);
         }
@@ -196,7 +200,8 @@ fn told(facts: &Facts, weighing: &mut Weighing) {
 
 fn remedy(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
-    let address = facts.log.events.iter().find_map(|event| is_silence(event).then_some(event.device)?);
+    let address =
+        facts.log.events.iter().find_map(|event| is_silence(event).then_some(event.device)?);
     let bdf = address.map_or("BDF".to_owned(), |address| address.to_string());
     let wpr2 = facts.log.with("GSP_WPR2_UP").next().is_some();
     let remedy = Remedy::new(Impact::PowerCycle, "everything on the machine")

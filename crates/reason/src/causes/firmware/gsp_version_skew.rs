@@ -31,10 +31,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     ],
     specializes: &["module.rm-init-failed", "firmware.gsp-missing"],
     look_alikes: &[
-        LookAlike {
-            id: "firmware.gsp-missing",
-            tell: "the loader finds no file at all: error -2",
-        },
+        LookAlike { id: "firmware.gsp-missing", tell: "the loader finds no file at all: error -2" },
         LookAlike {
             id: "firmware.gsp-lacks-chip",
             tell: "the version fits, and the file has no section for the chip",
@@ -90,16 +87,15 @@ fn running(facts: &Facts, weighing: &mut Weighing) {
         }
         return;
     };
-    for firmware in facts.firmware.running.iter().filter(|seen| seen.value.is_exact()) {
-        if firmware.value.same_release(&module.value) {
-            let statement = format!("GSP firmware {} is the module's own release", firmware.value);
-            weighing.rules_out(statement, &firmware.origin);
-        } else {
-            let statement =
-                format!("GSP firmware {} runs under module {}", firmware.value, module.value);
-            weighing.supports(Strong, statement, &firmware.origin);
-        }
-        break;
+    let running = facts.firmware.running.iter().find(|seen| seen.value.is_exact());
+    let Some(firmware) = running else { return };
+    if firmware.value.same_release(&module.value) {
+        let statement = format!("GSP firmware {} is the module's own release", firmware.value);
+        weighing.rules_out(statement, &firmware.origin);
+    } else {
+        let statement =
+            format!("GSP firmware {} runs under module {}", firmware.value, module.value);
+        weighing.supports(Strong, statement, &firmware.origin);
     }
 }
 
@@ -113,7 +109,9 @@ fn on_disk(facts: &Facts, weighing: &mut Weighing) {
     };
     let folder = format!("/{}/", module.value);
     for file in facts.firmware.files.value().into_iter().flatten() {
-        let Some(inside) = file.version.as_ref().filter(|inside| inside.is_exact()) else { continue };
+        let Some(inside) = file.version.as_ref().filter(|inside| inside.is_exact()) else {
+            continue;
+        };
         if file.path.contains(&folder) && !inside.same_release(&module.value) {
             let statement = format!("{} holds firmware of {inside}", file.path);
             let down = facts.log.with("RMINIT_FAILED").next().is_some();
@@ -126,9 +124,9 @@ fn on_disk(facts: &Facts, weighing: &mut Weighing) {
 fn remedy(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
     let wanted = facts.log.with("GSP_VER_MISMATCH").find_map(|event| event.get("want"));
-    let version = wanted.map(str::to_owned).or_else(|| {
-        readings::driver_version(facts).map(|seen| seen.value.to_string())
-    });
+    let version = wanted
+        .map(str::to_owned)
+        .or_else(|| readings::driver_version(facts).map(|seen| seen.value.to_string()));
     let version = version.unwrap_or_else(|| "VERSION".to_owned());
     let initramfs = machine::distribution(facts).rebuild_initramfs();
     Remedy::new(Impact::ReloadsModule, "every program that uses a GPU, in all containers")

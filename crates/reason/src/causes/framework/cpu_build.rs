@@ -95,7 +95,8 @@ fn weigh(facts: &Facts) -> Weighing {
 
 fn remedy(facts: &Facts) -> Remedy {
     let conda = facts.framework.messages.iter().any(|(_, origin)| origin.excerpt.contains("_cpu"));
-    let index = match readings::driver_cuda(facts).map(|seen| (seen.value.major, seen.value.minor)) {
+    let index = match readings::driver_cuda(facts).map(|seen| (seen.value.major, seen.value.minor))
+    {
         Some(cuda) if cuda >= (13, 0) => "cu130",
         Some((12, 8..)) => "cu128",
         Some((12, _)) => "cu126",
@@ -105,8 +106,11 @@ fn remedy(facts: &Facts) -> Remedy {
     let pip = format!(
         "pip uninstall -y torch; pip install torch --index-url https://download.pytorch.org/whl/{index}"
     );
-    let mut remedy = Remedy::new(Impact::RestartsProcess, "the program in question")
-        .step_to(Place::Program, pip, "a build with CUDA for this driver; keep to one index");
+    let mut remedy = Remedy::new(Impact::RestartsProcess, "the program in question").step_to(
+        Place::Program,
+        pip,
+        "a build with CUDA for this driver; keep to one index",
+    );
     if conda {
         remedy = remedy.step_to(
             Place::Program,

@@ -24,11 +24,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         allocated, and the first kernel answers 222, \"the provided PTX was compiled with an \
         unsupported toolchain\". It comes of compiling with a toolkit newer than the CUDA version \
         that nvidia-smi shows.",
-    explains: &[
-        SymptomId::FrameworkNoCode,
-        SymptomId::CudaContextFails,
-        SymptomId::FrameworkNoGpu,
-    ],
+    explains: &[SymptomId::FrameworkNoCode, SymptomId::CudaContextFails, SymptomId::FrameworkNoGpu],
     specializes: &["framework.lacks-arch"],
     look_alikes: &[
         LookAlike {
@@ -52,8 +48,11 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
-    let message =
-        facts.framework.messages.iter().find(|(message, _)| *message == FrameworkMessage::PtxTooNew);
+    let message = facts
+        .framework
+        .messages
+        .iter()
+        .find(|(message, _)| *message == FrameworkMessage::PtxTooNew);
     let trial =
         facts.cuda.plain().find(|trial| trial.failure_code() == Some(code::UNSUPPORTED_PTX));
     let origin = message.map(|(_, origin)| origin).or(trial.map(|trial| &trial.origin));
@@ -74,8 +73,10 @@ fn weigh(facts: &Facts) -> Weighing {
     }
     match (builder, driver) {
         (Some((name, builder)), Some(driver)) if newer == Some(true) => {
-            let statement =
-                format!("{name} is of CUDA {}, the driver supports {}", builder.value, driver.value);
+            let statement = format!(
+                "{name} is of CUDA {}, the driver supports {}",
+                builder.value, driver.value
+            );
             weighing.supports(Strong, statement, &driver.origin);
         }
         (Some((name, builder)), Some(driver)) => {
@@ -120,18 +121,27 @@ fn remedy(facts: &Facts) -> Remedy {
     let toolkit = readings::driver_cuda(facts)
         .map_or("the driver's CUDA version".to_owned(), |seen| format!("CUDA {}", seen.value));
     let note = minimum.map_or(String::new(), |minimum| {
-        format!("the branch that came with that toolkit; {minimum} alone satisfies only the runtime")
-    });
-    Remedy::new(Impact::Reboots, "with a new driver every GPU program; with a new build only this one")
-        .step_to(
-            Place::Program,
-            format!("build with -arch={arch} (CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST)"),
-            "machine code for this GPU: no PTX is compiled then",
+        format!(
+            "the branch that came with that toolkit; {minimum} alone satisfies only the runtime"
         )
-        .step_to(Place::Program, format!("or build with the toolkit of {toolkit} or older"), "its PTX is known")
-        .step_to(place, format!("or install a driver{bundled} or newer, and reboot"), &note)
-        .undo("the former build or driver")
-        .verify("the first kernel runs")
-        .will_not_help("a newer toolkit on disk: it makes PTX that is newer still")
-        .will_not_help("minor-version compatibility: it does not cover PTX")
+    });
+    Remedy::new(
+        Impact::Reboots,
+        "with a new driver every GPU program; with a new build only this one",
+    )
+    .step_to(
+        Place::Program,
+        format!("build with -arch={arch} (CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST)"),
+        "machine code for this GPU: no PTX is compiled then",
+    )
+    .step_to(
+        Place::Program,
+        format!("or build with the toolkit of {toolkit} or older"),
+        "its PTX is known",
+    )
+    .step_to(place, format!("or install a driver{bundled} or newer, and reboot"), &note)
+    .undo("the former build or driver")
+    .verify("the first kernel runs")
+    .will_not_help("a newer toolkit on disk: it makes PTX that is newer still")
+    .will_not_help("minor-version compatibility: it does not cover PTX")
 }

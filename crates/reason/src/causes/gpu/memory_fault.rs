@@ -31,10 +31,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     ],
     specializes: &["gpu.needs-reset", "gpu.xid"],
     look_alikes: &[
-        LookAlike {
-            id: "gpu.xid",
-            tell: "the first Xid is none of memory's",
-        },
+        LookAlike { id: "gpu.xid", tell: "the first Xid is none of memory's" },
         LookAlike {
             id: "gpu.needs-reset",
             tell: "the GPU waits for a reset, and nothing shows a memory error",
@@ -94,12 +91,22 @@ fn xids(facts: &Facts, weighing: &mut Weighing) {
             weighing.objects(Moderate, other, &lead.event.origin);
             continue;
         }
-        let error = burst.xids().iter().find(|xid| {
-            MEMORY.contains(&xid.number) && !matches!(xid.number, 63 | 92 | 160 | 168)
-        });
+        let error = burst
+            .xids()
+            .iter()
+            .find(|xid| MEMORY.contains(&xid.number) && !matches!(xid.number, 63 | 92 | 160 | 168));
         match error {
-            Some(error) => {
+            Some(error) if error.is_quoted() => {
                 weighing.confirms(xid_burst::named(error.number), &error.event.origin);
+            }
+            Some(error) => {
+                let statement = format!("the input tells of {}", xid_burst::named(error.number));
+                weighing.supports(Strong, statement, &error.event.origin);
+                weighing.supports(
+                    Weak,
+                    "and of no Xid of another kind before it",
+                    &error.event.origin,
+                );
             }
             None => {
                 weighing.supports(Moderate, statement, origin);
@@ -117,18 +124,38 @@ fn health(gpu: &Seen<NvmlGpu>, weighing: &mut Weighing) {
         weighing.confirms(format!("{name}: replacing a bad row has failed"), origin);
     }
     if health.remap_pending == Some(true) {
-        weighing.supports(Strong, format!("{name}: a bad row waits for a reset to be replaced"), origin);
+        weighing.supports(
+            Strong,
+            format!("{name}: a bad row waits for a reset to be replaced"),
+            origin,
+        );
         if health.remapped_uncorrectable.is_some_and(|rows| rows > 0) {
-            weighing.supports(Moderate, format!("{name}: rows were replaced for uncorrectable errors"), origin);
+            weighing.supports(
+                Moderate,
+                format!("{name}: rows were replaced for uncorrectable errors"),
+                origin,
+            );
         }
     }
     match (health.uncorrectable_volatile, health.uncorrectable_aggregate) {
         (Some(count), _) if count > 0 => {
-            weighing.supports(Strong, format!("{name} counts {count} uncorrectable errors since its last reset"), origin);
-            weighing.supports(Weak, "the counter is of this session, not of the GPU's life", origin);
+            weighing.supports(
+                Strong,
+                format!("{name} counts {count} uncorrectable errors since its last reset"),
+                origin,
+            );
+            weighing.supports(
+                Weak,
+                "the counter is of this session, not of the GPU's life",
+                origin,
+            );
         }
         (_, Some(count)) if count > 0 && !weighing.support.is_empty() => {
-            weighing.supports(Weak, format!("{name} counts {count} uncorrectable errors in its life"), origin);
+            weighing.supports(
+                Weak,
+                format!("{name} counts {count} uncorrectable errors in its life"),
+                origin,
+            );
         }
         _ => {}
     }
@@ -166,11 +193,8 @@ fn remedy(facts: &Facts) -> Remedy {
         )
         .step_to(place, "reboot, where the reset is refused", "GPUs on NVLink are reset together");
     if spent {
-        remedy = remedy.step_to(
-            Place::Machine,
-            "have the card replaced",
-            "its spare rows are used up",
-        );
+        remedy =
+            remedy.step_to(Place::Machine, "have the card replaced", "its spare rows are used up");
     } else {
         remedy = remedy.step_to(
             place,

@@ -39,14 +39,8 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "platform.vgpu-unlicensed",
             tell: "the GPU is a virtual one, and its licence is not there",
         },
-        LookAlike {
-            id: "gpu.memory-fault",
-            tell: "Xid 48, 94 or 95, or a pending row, tells why",
-        },
-        LookAlike {
-            id: "gpu.xid",
-            tell: "the log has the Xid that led there",
-        },
+        LookAlike { id: "gpu.memory-fault", tell: "Xid 48, 94 or 95, or a pending row, tells why" },
+        LookAlike { id: "gpu.xid", tell: "the log has the Xid that led there" },
     ],
     references: &[
         "https://github.com/scitix/sichek/pull/121",
@@ -103,15 +97,18 @@ fn refused(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) = gpu_state::vgpu_guest(facts) {
         weighing.objects(Strong, "the GPU is a virtual one, for which a licence decides", &origin);
     }
-    let exclusive = facts.nvml.gpus.iter().find(|gpu| {
-        gpu.value.compute_mode.as_deref().is_some_and(|mode| mode != "Default")
-    });
+    let exclusive = facts
+        .nvml
+        .gpus
+        .iter()
+        .find(|gpu| gpu.value.compute_mode.as_deref().is_some_and(|mode| mode != "Default"));
     if let Some(gpu) = exclusive {
         weighing.objects(Strong, "the compute mode allows one process or none", &gpu.origin);
     }
     let idle = facts.nvml.gpus.iter().find(|gpu| {
         let health = &gpu.value.health;
-        health.utilization_percent == Some(0) && gpu.value.memory_mib.is_some_and(|(used, _)| used < 512)
+        health.utilization_percent == Some(0)
+            && gpu.value.memory_mib.is_some_and(|(used, _)| used < 512)
     });
     if let Some(gpu) = idle {
         weighing.supports(Weak, "nothing runs on the GPU", &gpu.origin);
@@ -127,7 +124,9 @@ fn led_by(facts: &Facts, weighing: &mut Weighing) {
             weighing.objects(Strong, statement, &lead.event.origin);
         }
     }
-    if let Some(origin) = readings::context_failure(facts).is_none().then(|| readings::cuda_works(facts)).flatten() {
+    if let Some(origin) =
+        readings::context_failure(facts).is_none().then(|| readings::cuda_works(facts)).flatten()
+    {
         weighing.objects(Moderate, "CUDA works on a GPU", origin);
     }
 }
@@ -154,8 +153,16 @@ fn remedy(facts: &Facts) -> Remedy {
         remedy.step_to(place, "reboot", "the driver asks for no less")
     } else {
         remedy
-            .step_to(place, format!("nvidia-smi --gpu-reset -i {index}"), "what the driver asks for")
-            .step_to(place, "reboot, where the reset is refused", "GPUs on NVLink are reset together")
+            .step_to(
+                place,
+                format!("nvidia-smi --gpu-reset -i {index}"),
+                "what the driver asks for",
+            )
+            .step_to(
+                place,
+                "reboot, where the reset is refused",
+                "GPUs on NVLink are reset together",
+            )
     };
     remedy
         .undo("nothing to undo")

@@ -40,10 +40,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "firmware.gsp-timeout",
             tell: "the GSP ran and stopped answering (Xid 119), or WPR2 is still up",
         },
-        LookAlike {
-            id: "gpu.power-cable",
-            tell: "the driver speaks of power cables",
-        },
+        LookAlike { id: "gpu.power-cable", tell: "the driver speaks of power cables" },
         LookAlike {
             id: "module.rm-init-failed",
             tell: "no line about GFW_BOOT or FWSEC stands before the failure",
@@ -80,7 +77,9 @@ fn weigh(facts: &Facts) -> Weighing {
         let statement = "in a guest, a GPU that its host did not reset looks the same";
         weighing.objects(Weak, statement, &told.origin);
     }
-    if readings::logged(facts, &["GSP_WPR2_UP"]).is_some() || readings::logged(facts, &["FSP_TIMEOUT"]).is_some() {
+    if readings::logged(facts, &["GSP_WPR2_UP"]).is_some()
+        || readings::logged(facts, &["FSP_TIMEOUT"]).is_some()
+    {
         let origin = readings::logged(facts, &["GSP_WPR2_UP", "FSP_TIMEOUT"]);
         if let Some(origin) = origin {
             let statement = "the GPU is still in the state that an earlier driver left";
@@ -116,9 +115,10 @@ fn image(facts: &Facts, weighing: &mut Weighing) {
     if let Some(event) = facts.log.first(&["GSP_FWSEC"]) {
         weighing.supports(Moderate, "the security step from the VBIOS failed", &event.origin);
     }
-    let posted = facts.log.with("RMINIT_FAILED").find(|event| {
-        matches!(event.get("code"), Some("0x30" | "0x31" | "0x32"))
-    });
+    let posted = facts
+        .log
+        .with("RMINIT_FAILED")
+        .find(|event| matches!(event.get("code"), Some("0x30" | "0x31" | "0x32")));
     if let Some(event) = posted {
         let statement = "RmInitAdapter fails at the VBIOS";
         weighing.supports(Moderate, statement, &event.origin);

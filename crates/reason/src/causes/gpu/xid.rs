@@ -38,18 +38,12 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "gpu.memory-fault",
             tell: "the first Xid is one of memory: 48, 63, 64, 92, 94, 95",
         },
-        LookAlike {
-            id: "firmware.gsp-timeout",
-            tell: "the first Xid is 119 or 120",
-        },
+        LookAlike { id: "firmware.gsp-timeout", tell: "the first Xid is 119 or 120" },
         LookAlike {
             id: "fabric.nvlink-down",
             tell: "the first Xid is one of NVLink: 74, 144 to 150",
         },
-        LookAlike {
-            id: "pci.fell-off-bus",
-            tell: "the first Xid is 79",
-        },
+        LookAlike { id: "pci.fell-off-bus", tell: "the first Xid is 79" },
     ],
     references: &[
         "https://docs.nvidia.com/deploy/xid-errors/",
@@ -122,12 +116,7 @@ fn fault(facts: &Facts, lead: BurstXid<'_>, weighing: &mut Weighing) {
 }
 
 /// Lines that only a GPU in real trouble brings, and bursts that come again.
-fn companions(
-    facts: &Facts,
-    bursts: &[Burst<'_>],
-    own: &[BurstXid<'_>],
-    weighing: &mut Weighing,
-) {
+fn companions(facts: &Facts, bursts: &[Burst<'_>], own: &[BurstXid<'_>], weighing: &mut Weighing) {
     let lines = ["PMU_HALTED", "GSP_CRASHCAT", "GSP_CRASHCAT_ANY", "CRASH_DUMP"];
     if let Some(event) = facts.log.first(&lines) {
         let text = facts::observed::clean_excerpt(&event.text);
@@ -138,7 +127,8 @@ fn companions(
         weighing.supports(Moderate, statement, &asked.origin);
     }
     for (index, lead) in own.iter().enumerate() {
-        let again = own.get(index + 1..).into_iter().flatten().find(|other| other.number == lead.number);
+        let again =
+            own.get(index + 1..).into_iter().flatten().find(|other| other.number == lead.number);
         if let Some(again) = again {
             let statement = format!("{} came again", xid_burst::named(lead.number));
             weighing.supports(Moderate, statement, &again.event.origin);
@@ -200,11 +190,15 @@ fn of_gpu(facts: &Facts, lead: Option<BurstXid<'_>>) -> Remedy {
     let address = device.map_or("BUS-ID".to_owned(), |device| device.to_string());
     let known = nvabi::xid::by_number(number);
     let advice = known.map_or("", |xid| xid.action);
-    let advice = if advice.is_empty() { "NVIDIA's catalogue has no advice of its own" } else { advice };
+    let advice =
+        if advice.is_empty() { "NVIDIA's catalogue has no advice of its own" } else { advice };
     let restart = known.is_some_and(|xid| xid.immediate_action == "RESTART_APP");
     let remedy = if restart {
-        Remedy::new(Impact::RestartsProcess, "the program in question")
-            .step_to(Place::Program, "restart the program", "what NVIDIA's catalogue advises first")
+        Remedy::new(Impact::RestartsProcess, "the program in question").step_to(
+            Place::Program,
+            "restart the program",
+            "what NVIDIA's catalogue advises first",
+        )
     } else {
         Remedy::new(Impact::RestartsProcess, "every program on that GPU").step_to(
             place,
@@ -213,9 +207,17 @@ fn of_gpu(facts: &Facts, lead: Option<BurstXid<'_>>) -> Remedy {
         )
     };
     remedy
-        .step_to(place, "nvidia-bug-report.sh, before the next restart", "keeps the driver's own record of the error")
+        .step_to(
+            place,
+            "nvidia-bug-report.sh, before the next restart",
+            "keeps the driver's own record of the error",
+        )
         .step_to(place, format!("for Xid {number}: {advice}"), "from NVIDIA's catalogue")
-        .step_to(place, "another release of the driver, older or newer", "when the same Xid comes back with the same program")
+        .step_to(
+            place,
+            "another release of the driver, older or newer",
+            "when the same Xid comes back with the same program",
+        )
         .undo("nothing to undo")
         .verify("no new Xid of that number under the load that used to bring it")
         .will_not_help("treating the later Xids of the burst: they follow from the first")

@@ -32,10 +32,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "module.needs-open",
             tell: "the proprietary module is loaded, and nvidia-smi lists no GPU",
         },
-        LookAlike {
-            id: "process.fork-after-init",
-            tell: "cuInit answers 0 in a fresh process",
-        },
+        LookAlike { id: "process.fork-after-init", tell: "cuInit answers 0 in a fresh process" },
     ],
     references: &[
         "https://github.com/Start9Labs/start-technologies/pull/3693",

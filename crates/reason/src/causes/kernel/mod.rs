@@ -1,6 +1,7 @@
 //! Causes between the kernel and the driver's modules, and what they share.
 
 use facts::model::module::ModuleFile;
+use facts::version::KernelRelease;
 use facts::{Facts, Observed, Origin};
 
 use crate::machine::{self, Distribution};
@@ -77,14 +78,13 @@ fn on_disk(facts: &Facts) -> OnDisk {
         Observed::Seen(files) => {
             let own: Vec<&ModuleFile> =
                 files.value.iter().filter(|file| readings::is_main_module(&file.name)).collect();
-            let Some(release) = facts.host.kernel.value().map(|kernel| kernel.as_str()) else {
+            let Some(release) = facts.host.kernel.value().map(KernelRelease::as_str) else {
                 return OnDisk::Unknown;
             };
             if let Some(file) = own.iter().find(|file| fits(file, release)) {
                 return OnDisk::Fits(file.path.clone(), file.origin.clone());
             }
-            let kernels: Vec<&str> =
-                own.iter().filter_map(|file| file.kernel.as_deref()).collect();
+            let kernels: Vec<&str> = own.iter().filter_map(|file| file.kernel.as_deref()).collect();
             match own.first() {
                 Some(file) if kernels.len() == own.len() => {
                     OnDisk::OthersOnly(kernels.join(", "), file.origin.clone())
@@ -102,7 +102,7 @@ fn fits(file: &ModuleFile, release: &str) -> bool {
 
 /// Whether a release that a message names is the running kernel's, or may be.
 fn may_be_running(facts: &Facts, release: Option<&str>) -> bool {
-    let running = facts.host.kernel.value().map(|kernel| kernel.as_str());
+    let running = facts.host.kernel.value().map(KernelRelease::as_str);
     match (release, running) {
         (Some(named), Some(running)) => named == running,
         (None, _) | (_, None) => true,
@@ -117,7 +117,9 @@ fn install_headers(facts: &Facts) -> &'static str {
         Distribution::Fedora | Distribution::Rhel => {
             "dnf install kernel-devel-$(uname -r) kernel-headers"
         }
-        Distribution::Suse => "zypper install kernel-default-devel=$(uname -r | sed 's/-default//')",
+        Distribution::Suse => {
+            "zypper install kernel-default-devel=$(uname -r | sed 's/-default//')"
+        }
         Distribution::Arch => "pacman -S linux-headers (linux-lts-headers for that kernel)",
         Distribution::Nixos => "nothing: boot.kernelPackages brings them",
         Distribution::Other => "install the headers of $(uname -r)",
@@ -128,7 +130,9 @@ fn install_headers(facts: &Facts) -> &'static str {
 fn rebuild(facts: &Facts) -> &'static str {
     match machine::distribution(facts) {
         Distribution::Nixos => "nixos-rebuild boot, then reboot",
-        Distribution::Fedora => "akmods --force --kernels $(uname -r) (NVIDIA's repository: dkms autoinstall -k $(uname -r))",
+        Distribution::Fedora => {
+            "akmods --force --kernels $(uname -r) (NVIDIA's repository: dkms autoinstall -k $(uname -r))"
+        }
         _ => "dkms autoinstall -k $(uname -r)",
     }
 }

@@ -153,8 +153,12 @@ fn stopped(
         BuildFault::CompilerFlag(flag) => {
             format!("the compiler does not know {flag}, with which this kernel is built")
         }
-        BuildFault::CompilerCheck => "the build refuses a compiler other than the kernel's".to_owned(),
-        BuildFault::CompilerMissing(name) => format!("the kernel's compiler {name} is not installed"),
+        BuildFault::CompilerCheck => {
+            "the build refuses a compiler other than the kernel's".to_owned()
+        }
+        BuildFault::CompilerMissing(name) => {
+            format!("the kernel's compiler {name} is not installed")
+        }
         BuildFault::LicensedSymbol(symbol) => {
             format!("the kernel gives {symbol} to modules under the GPL alone")
         }
@@ -187,17 +191,26 @@ fn around(facts: &Facts, weighing: &mut Weighing) {
 
 fn remedy(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
-    let remedy = Remedy::new(Impact::None, "nothing; a reboot into the other kernel if that way is taken");
+    let remedy =
+        Remedy::new(Impact::None, "nothing; a reboot into the other kernel if that way is taken");
     let remedy = match fault(facts).map(|(fault, ..)| fault) {
-        Some(BuildFault::CompilerFlag(_) | BuildFault::CompilerCheck | BuildFault::CompilerMissing(_)) => {
-            remedy
-                .step_to(place, "cat /proc/version", "names the compiler of the kernel")
-                .step_to(place, install_compiler(facts), "the same major version as the kernel's")
-                .step_to(place, "update-alternatives --config gcc, or CC=gcc-VERSION before the build", "lets the build use it")
-        }
-        Some(BuildFault::Header(_)) => {
-            remedy.step_to(place, install_headers(facts), "the build needs exactly the running kernel's")
-        }
+        Some(
+            BuildFault::CompilerFlag(_)
+            | BuildFault::CompilerCheck
+            | BuildFault::CompilerMissing(_),
+        ) => remedy
+            .step_to(place, "cat /proc/version", "names the compiler of the kernel")
+            .step_to(place, install_compiler(facts), "the same major version as the kernel's")
+            .step_to(
+                place,
+                "update-alternatives --config gcc, or CC=gcc-VERSION before the build",
+                "lets the build use it",
+            ),
+        Some(BuildFault::Header(_)) => remedy.step_to(
+            place,
+            install_headers(facts),
+            "the build needs exactly the running kernel's",
+        ),
         Some(BuildFault::Interface(_) | BuildFault::LicensedSymbol(_)) | None => remedy
             .step_to(
                 place,

@@ -1,6 +1,7 @@
 //! `kernel.module-not-built`
 
 use facts::model::module_message::ModuleMessage;
+use facts::version::KernelRelease;
 use facts::{Facts, Layer};
 
 use super::{
@@ -124,7 +125,9 @@ fn files(facts: &Facts, weighing: &mut Weighing) {
         OnDisk::OthersOnly(kernels, origin) => {
             (format!("nvidia modules are there for {kernels}, not for the running kernel"), origin)
         }
-        OnDisk::None(origin) => ("the running kernel's list of modules has no nvidia".to_owned(), origin),
+        OnDisk::None(origin) => {
+            ("the running kernel's list of modules has no nvidia".to_owned(), origin)
+        }
         OnDisk::Unknown => return,
     };
     match absent {
@@ -135,7 +138,7 @@ fn files(facts: &Facts, weighing: &mut Weighing) {
 
 /// DKMS's own list: what it has installed, and for which kernels.
 fn dkms(facts: &Facts, weighing: &mut Weighing) {
-    let Some(release) = facts.host.kernel.value().map(|kernel| kernel.as_str()) else { return };
+    let Some(release) = facts.host.kernel.value().map(KernelRelease::as_str) else { return };
     let rows = &facts.module.dkms;
     let own = rows.iter().find(|row| row.value.kernel.as_deref() == Some(release));
     if let Some(row) = own.filter(|row| row.value.state == "installed") {
@@ -143,7 +146,9 @@ fn dkms(facts: &Facts, weighing: &mut Weighing) {
         weighing.objects(Strong, statement, &row.origin);
     } else if let (None, Some(row)) = (own, rows.first()) {
         let statement = match &row.value.kernel {
-            Some(kernel) => format!("DKMS has {} for {kernel} and not for {release}", row.value.name),
+            Some(kernel) => {
+                format!("DKMS has {} for {kernel} and not for {release}", row.value.name)
+            }
             None => format!("DKMS has {} only added, built for no kernel", row.value.name),
         };
         weighing.supports(Strong, statement, &row.origin);

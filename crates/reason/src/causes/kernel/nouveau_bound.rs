@@ -139,7 +139,8 @@ fn log(facts: &Facts, weighing: &mut Weighing) {
         }
     }
     if let Some(origin) = readings::logged(facts, &["PROBE_NOT_CALLED"]) {
-        let statement = "the nvidia module's probe routine was not called: another driver has the GPU";
+        let statement =
+            "the nvidia module's probe routine was not called: another driver has the GPU";
         weighing.supports(Strong, statement, origin);
     }
     if let Some(origin) = readings::logged(facts, &["NO_ADAPTER_PROBED", "PROBE_NONE"])
@@ -176,8 +177,12 @@ fn remedy(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
     let initramfs = machine::distribution(facts).rebuild_initramfs();
     let blacklist = match machine::distribution(facts) {
-        Distribution::Nixos => "boot.blacklistedKernelModules = [ \"nouveau\" ]; in the configuration",
-        _ => "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' > /etc/modprobe.d/blacklist-nouveau.conf",
+        Distribution::Nixos => {
+            "boot.blacklistedKernelModules = [ \"nouveau\" ]; in the configuration"
+        }
+        _ => {
+            "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' > /etc/modprobe.d/blacklist-nouveau.conf"
+        }
     };
     Remedy::new(Impact::Reboots, "everything on the machine; the console's mode may change")
         .step_to(place, "lspci -nnk -d 10de: | grep -A3 -E 'VGA|3D'", "shows who owns each GPU")

@@ -89,7 +89,8 @@ fn refusal(facts: &Facts, weighing: &mut Weighing) -> bool {
             }
             Refusal::KeyMissing => {
                 by_key = true;
-                let statement = format!("loading {module} says that it is not signed by a trusted key");
+                let statement =
+                    format!("loading {module} says that it is not signed by a trusted key");
                 weighing.confirms(statement, &seen.origin);
             }
             Refusal::WrongFormat | Refusal::NoDevice | Refusal::UnknownSymbol => {
@@ -120,11 +121,16 @@ fn log(facts: &Facts, refused: bool, weighing: &mut Weighing) {
         weighing.rules_out(statement, &event.origin);
     }
     if let Some(origin) = readings::logged(facts, &["SIG_REJECT"]) {
-        weighing.supports(Strong, "the kernel log says that an unsigned module is rejected", origin);
+        weighing.supports(
+            Strong,
+            "the kernel log says that an unsigned module is rejected",
+            origin,
+        );
     }
-    let locked = facts.log.with("LOCKDOWN").find(|event| {
-        event.get("what").is_some_and(|what| what.contains("unsigned module"))
-    });
+    let locked = facts
+        .log
+        .with("LOCKDOWN")
+        .find(|event| event.get("what").is_some_and(|what| what.contains("unsigned module")));
     if let Some(event) = locked {
         weighing.supports(Strong, "lockdown keeps unsigned modules out", &event.origin);
     }

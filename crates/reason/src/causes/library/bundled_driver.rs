@@ -168,10 +168,19 @@ fn proof(facts: &Facts, library: &Foreign, weighing: &mut Weighing) {
         }
     }
     other_image(facts, weighing);
-    if let Some(package) = facts.library.driver_packages.first() {
+    if let Some(package) = package(facts) {
         let statement = format!("{} is installed", package.value);
-        weighing.supports(Moderate, statement, &package.origin);
+        if machine::in_container(facts) {
+            weighing.confirms(format!("{statement} in the container"), &package.origin);
+        } else {
+            weighing.supports(Moderate, statement, &package.origin);
+        }
     }
+}
+
+/// A package that brings the driver's libraries.
+fn package(facts: &Facts) -> Option<&Seen<String>> {
+    facts.library.driver_packages.iter().find(|seen| !seen.value.starts_with("cuda-compat"))
 }
 
 fn other_image(facts: &Facts, weighing: &mut Weighing) {
@@ -217,6 +226,10 @@ fn same_or_unknown(facts: &Facts, weighing: &mut Weighing) {
 /// The versions are not known, and what is told of images speaks for it all the same.
 fn without_versions(facts: &Facts, failed: &Seen<String>, weighing: &mut Weighing) {
     other_image(facts, weighing);
+    if let Some(package) = package(facts) {
+        let statement = format!("{} is installed in the container", package.value);
+        weighing.supports(Strong, statement, &package.origin);
+    }
     if !weighing.support.is_empty() {
         weighing.supports(Moderate, failed.value.clone(), &failed.origin);
         neighbours(facts, weighing);

@@ -43,6 +43,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "library.interposer",
             tell: "the process sleeps in user space and dies on SIGKILL at once",
         },
+        LookAlike {
+            id: "module.uptime-hang",
+            tell: "the machine has been up for 66 days or more, and the log repeats an NVLink line",
+        },
     ],
     references: &[
         "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/968",

@@ -54,6 +54,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             tell: "the GPU's driver link in sysfs names vfio-pci",
         },
         LookAlike { id: "pci.no-gpu", tell: "the bus has no NVIDIA GPU, so loading gives ENODEV" },
+        LookAlike {
+            id: "kernel.module-build-failed",
+            tell: "a build for this kernel was tried, and its make.log ends in an error",
+        },
     ],
     references: &[
         "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/",

@@ -90,11 +90,13 @@ fn weigh(facts: &Facts) -> Weighing {
 /// What the module logs when it refuses a GPU.
 fn said(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) = readings::logged(facts, &["OPEN_DC_ONLY", "OPEN_UNSUPPORTED_OLD"]) {
-        let statement = "the open module logged that it is for data-centre GPUs only, and how to override that";
+        let statement =
+            "the open module logged that it is for data-centre GPUs only, and how to override that";
         weighing.confirms(statement, origin);
     }
     if let Some(origin) = readings::logged(facts, &["OPEN_NO_GSP"]) {
-        weighing.confirms("the module logged that the open modules do not support this GPU", origin);
+        weighing
+            .confirms("the module logged that the open modules do not support this GPU", origin);
     }
     if let Some(origin) = readings::logged(facts, &["GSP_NVDEC0"]) {
         let statement = "the log says 'missing NVDEC0 engine', a fault of the first open releases";
@@ -120,7 +122,8 @@ fn opt_in(facts: &Facts, weighing: &mut Weighing) {
     if given(facts).is_some() || gpus_down(facts).is_none() {
         return;
     }
-    let statement = format!("{board} is no data-centre GPU, which open modules of {} refuse", version.value);
+    let statement =
+        format!("{board} is no data-centre GPU, which open modules of {} refuse", version.value);
     weighing.supports(Strong, statement, &origin);
     if facts.module.params.contains_key("OpenRmEnableUnsupportedGpus") {
         let statement = "NVreg_OpenRmEnableUnsupportedGpus is not set";
@@ -134,9 +137,11 @@ fn given(facts: &Facts) -> Option<&Origin> {
     if let Some(seen) = params.filter(|seen| seen.value == "1") {
         return Some(&seen.origin);
     }
-    let asked = facts.module.options.iter().find(|(_, option, _)| {
-        option == "NVreg_OpenRmEnableUnsupportedGpus=1"
-    });
+    let asked = facts
+        .module
+        .options
+        .iter()
+        .find(|(_, option, _)| option == "NVreg_OpenRmEnableUnsupportedGpus=1");
     asked.map(|(_, _, origin)| origin)
 }
 
@@ -191,7 +196,11 @@ fn remedy(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
     let old = readings::boards(facts).iter().any(|board| open_drives(&board.value) == Some(false));
     let remedy = if old {
-        reload().step_to(place, proprietary(facts), "the flavour that drives this GPU; branch 580 is its last")
+        reload().step_to(
+            place,
+            proprietary(facts),
+            "the flavour that drives this GPU; branch 580 is its last",
+        )
     } else {
         reload()
             .step_to(
@@ -222,7 +231,11 @@ fn proprietary(facts: &Facts) -> &'static str {
         }
         Distribution::Suse => "zypper install nvidia-driver-G06-kmp-default",
         Distribution::Arch => "pacman -S nvidia-dkms",
-        Distribution::Nixos => "hardware.nvidia.open = false; in the configuration, then nixos-rebuild switch",
-        Distribution::Other => "run the driver's installer again with --kernel-module-type=proprietary",
+        Distribution::Nixos => {
+            "hardware.nvidia.open = false; in the configuration, then nixos-rebuild switch"
+        }
+        Distribution::Other => {
+            "run the driver's installer again with --kernel-module-type=proprietary"
+        }
     }
 }

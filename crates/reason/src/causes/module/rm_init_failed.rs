@@ -51,10 +51,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "pci.fell-off-bus",
             tell: "the GPU's registers read as all ones, or a line says that it fell off the bus",
         },
-        LookAlike {
-            id: "gpu.vbios",
-            tell: "a GFW_BOOT or FWSEC line before it",
-        },
+        LookAlike { id: "gpu.vbios", tell: "a GFW_BOOT or FWSEC line before it" },
     ],
     references: &[
         "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/876",

@@ -55,7 +55,9 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 };
 
 /// 66 days: what all reports have in common. They say about 66 days and 12 hours.
-const ONSET_S: u64 = 66 * 86_400;
+const ONSET_DAYS: f64 = 66.0;
+
+const SECONDS_A_DAY: f64 = 86_400.0;
 
 /// Stamps below this count from boot, those above from 1970.
 const LONGEST_UPTIME_S: f64 = 1e9;
@@ -104,20 +106,26 @@ fn hang(facts: &Facts) -> Option<(&'static str, Origin)> {
 fn uptime(facts: &Facts, weighing: &mut Weighing) -> bool {
     let stamped = facts.log.with("NVLINK_RXDET").find_map(|event| {
         let seconds = event.time_s.filter(|seconds| *seconds < LONGEST_UPTIME_S)?;
-        Some((seconds as u64, event.origin.clone()))
+        Some((seconds / SECONDS_A_DAY, event.origin.clone()))
     });
-    let shown = facts.host.uptime_s.as_seen().map(|seen| (seen.value, seen.origin.clone()));
-    let Some((seconds, origin)) = shown.or(stamped) else {
+    let shown = facts.host.uptime_s.as_seen();
+    let shown = shown.map(|seen| (seconds(seen.value) / SECONDS_A_DAY, seen.origin.clone()));
+    let Some((days, origin)) = shown.or(stamped) else {
         weighing.needs(Need::Uptime);
         return false;
     };
-    let days = seconds / 86_400;
-    if seconds < ONSET_S {
-        weighing.rules_out(format!("the machine has been up for {days} days only"), &origin);
+    if days < ONSET_DAYS {
+        let statement = format!("the machine has been up for {days:.0} days only");
+        weighing.rules_out(statement, &origin);
         return false;
     }
-    weighing.supports(Strong, format!("the machine has been up for {days} days"), &origin);
+    weighing.supports(Strong, format!("the machine has been up for {days:.0} days"), &origin);
     true
+}
+
+/// A number of seconds since boot fits 32 bits for 136 years.
+fn seconds(value: u64) -> f64 {
+    u32::try_from(value).map_or(f64::INFINITY, f64::from)
 }
 
 /// Reports are of open modules of 570 and 580.

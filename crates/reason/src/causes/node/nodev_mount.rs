@@ -31,8 +31,14 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     ],
     specializes: &["node.permission"],
     look_alikes: &[
-        LookAlike { id: "node.permission", tell: "the node's mode or group does not let this user in" },
-        LookAlike { id: "sandbox.selinux", tell: "an AVC denial stands in the log, and no mount has nodev" },
+        LookAlike {
+            id: "node.permission",
+            tell: "the node's mode or group does not let this user in",
+        },
+        LookAlike {
+            id: "sandbox.selinux",
+            tell: "an AVC denial stands in the log, and no mount has nodev",
+        },
         LookAlike { id: "sandbox.cgroup-denies", tell: "open answers EPERM, not EACCES" },
         LookAlike {
             id: "sandbox.userns",
@@ -157,7 +163,8 @@ fn unseen(facts: &Facts, weighing: &mut Weighing) {
         (eacces && open_to_all(facts, &path).is_some()).then(|| (path, origin.clone()))
     });
     if let Some((path, origin)) = refused {
-        let statement = format!("open of {} answers EACCES though its mode is open to all", short(&path));
+        let statement =
+            format!("open of {} answers EACCES though its mode is open to all", short(&path));
         weighing.supports(Weak, statement, &origin);
         weighing.needs(Need::Mounts);
     } else if nvml_refused(facts).is_some() {

@@ -55,7 +55,11 @@ fn weigh(facts: &Facts) -> Weighing {
         format!("{} has no working peer access over PCIe", board.value),
         &board.origin,
     );
-    weighing.supports(Weak, format!("{} does not do what it should", complaint.value.what), &complaint.origin);
+    weighing.supports(
+        Weak,
+        format!("{} does not do what it should", complaint.value.what),
+        &complaint.origin,
+    );
     support(facts, &mut weighing);
     against(facts, &mut weighing);
     weighing
@@ -143,7 +147,11 @@ fn remedy(facts: &Facts) -> Remedy {
             "reboot, when an earlier run has hung",
             "wedged GPUs stay so, and make every later try look like a failure",
         )
-        .step_to(place, "install the newest driver of a supported branch", "it claims nothing it cannot do")
+        .step_to(
+            place,
+            "install the newest driver of a supported branch",
+            "it claims nothing it cannot do",
+        )
         .undo("unset NCCL_P2P_DISABLE; install the former driver again")
         .verify("after a reboot all_reduce_perf -g 2 ends; nvidia-smi topo -p2p r says NS or CNS")
         .will_not_help("ACS or IOMMU settings: the same slots work with other GPUs")

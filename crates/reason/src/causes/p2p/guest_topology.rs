@@ -24,10 +24,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     explains: &[SymptomId::P2pAbsent, SymptomId::P2pBroken],
     specializes: &[],
     look_alikes: &[
-        LookAlike {
-            id: "p2p.unsupported-gpu",
-            tell: "nvidia-smi topo -p2p r says CNS or NS",
-        },
+        LookAlike { id: "p2p.unsupported-gpu", tell: "nvidia-smi topo -p2p r says CNS or NS" },
         LookAlike {
             id: "p2p.acs-iommu",
             tell: "on the host itself: ReqRedir+ on ports above the GPUs",
@@ -99,7 +96,11 @@ fn complaints(facts: &Facts, weighing: &mut Weighing) {
         return;
     }
     if let Some(said) = facts.p2p.given_up.first() {
-        weighing.supports(Moderate, "NCCL gives up the direct way because of the distance", &said.origin);
+        weighing.supports(
+            Moderate,
+            "NCCL gives up the direct way because of the distance",
+            &said.origin,
+        );
     }
     if let Some(said) = facts.p2p.slow.first() {
         weighing.supports(Weak, "traffic between GPUs is said to be slow", &said.origin);

@@ -73,7 +73,11 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.supports(Weak, "this is a guest of a hypervisor", &origin);
     }
     if let Some(other) = facts.p2p.other_gpus_work.first() {
-        weighing.supports(Moderate, "another class of GPU gets it in the same place", &other.origin);
+        weighing.supports(
+            Moderate,
+            "another class of GPU gets it in the same place",
+            &other.origin,
+        );
     }
     weighing
 }
@@ -85,8 +89,7 @@ fn hangs(facts: &Facts) -> bool {
 /// Without the driver's word the cause is a suspicion that its matrix would decide.
 fn no_refusal(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
-    let Some(complaint) =
-        facts.p2p.broken().or(facts.p2p.completed_under(&[PeerSwitch::P2pOff]))
+    let Some(complaint) = facts.p2p.broken().or(facts.p2p.completed_under(&[PeerSwitch::P2pOff]))
     else {
         return Weighing::not_applicable();
     };

@@ -2,9 +2,9 @@
 
 use facts::{Facts, Layer};
 
-use crate::gpu_bars::{self as bars, Bars};
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
+use crate::gpu_bars::{self as bars, Bars};
 use crate::gpu_state;
 use crate::machine::{self, Distribution};
 use crate::need::Need;
@@ -121,11 +121,15 @@ fn remedy(facts: &Facts) -> Remedy {
 
 fn add_parameter(facts: &Facts) -> &'static str {
     match machine::distribution(facts) {
-        Distribution::Fedora | Distribution::Rhel => "grubby --update-kernel=ALL --args=pci=realloc=on",
+        Distribution::Fedora | Distribution::Rhel => {
+            "grubby --update-kernel=ALL --args=pci=realloc=on"
+        }
         Distribution::Arch => {
             "add pci=realloc=on to GRUB_CMDLINE_LINUX_DEFAULT and run grub-mkconfig -o /boot/grub/grub.cfg (or to the loader's entry)"
         }
-        Distribution::Suse => "add pci=realloc=on to GRUB_CMDLINE_LINUX_DEFAULT and run grub2-mkconfig -o /boot/grub2/grub.cfg",
+        Distribution::Suse => {
+            "add pci=realloc=on to GRUB_CMDLINE_LINUX_DEFAULT and run grub2-mkconfig -o /boot/grub2/grub.cfg"
+        }
         Distribution::Proxmox => {
             "add pci=realloc=on to GRUB_CMDLINE_LINUX_DEFAULT and run update-grub, or to /etc/kernel/cmdline and run proxmox-boot-tool refresh"
         }

@@ -12,7 +12,7 @@ use crate::readings;
 use crate::remedy::{Impact, Place, Remedy};
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
-use crate::xid_burst::{self, OFF_THE_BUS};
+use crate::xid_burst::{self, BurstXid, OFF_THE_BUS};
 
 pub(in crate::causes) static CAUSE: Cause = Cause {
     id: "pci.fell-off-bus",
@@ -37,18 +37,9 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     ],
     specializes: &["pci.no-gpu", "module.rm-init-failed", "gpu.needs-reset", "gpu.xid"],
     look_alikes: &[
-        LookAlike {
-            id: "pci.power-state",
-            tell: "a line about D3cold stands before Xid 79",
-        },
-        LookAlike {
-            id: "firmware.gsp-timeout",
-            tell: "Xid 119 or 120 stands before Xid 79",
-        },
-        LookAlike {
-            id: "gpu.xid",
-            tell: "an Xid of another kind stands before Xid 79",
-        },
+        LookAlike { id: "pci.power-state", tell: "a line about D3cold stands before Xid 79" },
+        LookAlike { id: "firmware.gsp-timeout", tell: "Xid 119 or 120 stands before Xid 79" },
+        LookAlike { id: "gpu.xid", tell: "an Xid of another kind stands before Xid 79" },
         LookAlike {
             id: "pci.link-degraded",
             tell: "the link reports errors, and the GPU still answers",
@@ -97,17 +88,16 @@ fn xids(facts: &Facts, weighing: &mut Weighing) {
             weighing.objects(Strong, statement, line);
             continue;
         }
-        match burst.leading().filter(|lead| lead.number != OFF_THE_BUS && lead.index < fell.index) {
-            Some(lead) => {
-                weighing.supports(Moderate, "Xid 79: the GPU has fallen off the bus", origin);
-                let statement =
-                    format!("{} came first on this GPU", xid_burst::named(lead.number));
-                weighing.objects(Strong, statement, &lead.event.origin);
-            }
-            None => {
-                let statement = "Xid 79, with no Xid of another kind before it";
-                weighing.confirms(statement, origin);
-            }
+        let before = |lead: &BurstXid<'_>| lead.number != OFF_THE_BUS && lead.index < fell.index;
+        if let Some(lead) = burst.leading().filter(before) {
+            weighing.supports(Moderate, "Xid 79: the GPU has fallen off the bus", origin);
+            let statement = format!("{} came first on this GPU", xid_burst::named(lead.number));
+            weighing.objects(Strong, statement, &lead.event.origin);
+        } else if fell.is_quoted() {
+            weighing.confirms("Xid 79, with no Xid of another kind before it", origin);
+        } else {
+            weighing.supports(Strong, "the input tells of Xid 79, off the bus", origin);
+            weighing.supports(Weak, "and of no Xid of another kind before it", origin);
         }
     }
 }
@@ -146,6 +136,12 @@ fn answers(facts: &Facts, weighing: &mut Weighing) {
     if let Some(query) = lost {
         weighing.supports(Strong, "NVML answers 15: the GPU is lost", &query.origin);
     }
+    let unreached = facts.nvml.queries.iter().find(|query| {
+        query.query.starts_with("nvmlDeviceGetHandle") && query.result == NvmlResult::Code(999)
+    });
+    if let Some(query) = unreached {
+        weighing.supports(Moderate, "NVML knows of a GPU and cannot reach it", &query.origin);
+    }
 }
 
 /// What happened to the link at that time.
@@ -164,9 +160,17 @@ fn link(facts: &Facts, weighing: &mut Weighing) {
 /// The same GPU answers now, as after a power cycle.
 fn still_there(facts: &Facts, weighing: &mut Weighing) {
     let Some(works) = readings::cuda_works(facts) else { return };
-    let fell: Vec<_> =
-        facts.log.xids().filter(|(xid, _)| *xid == OFF_THE_BUS).map(|(_, event)| event.device).collect();
-    let back = facts.nvml.gpus.iter().any(|gpu| gpu.value.address.is_some() && fell.contains(&gpu.value.address));
+    let fell: Vec<_> = facts
+        .log
+        .xids()
+        .filter(|(xid, _)| *xid == OFF_THE_BUS)
+        .map(|(_, event)| event.device)
+        .collect();
+    let back = facts
+        .nvml
+        .gpus
+        .iter()
+        .any(|gpu| gpu.value.address.is_some() && fell.contains(&gpu.value.address));
     let all = facts.nvml.count.value().copied() == u32::try_from(facts.pci.gpus().count()).ok();
     if back || all {
         weighing.objects(Strong, "CUDA works, and NVML lists that GPU again", works);

@@ -23,25 +23,15 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         GPU from the bus. An idle GPU lowers its link to the first generation to save power and \
         raises it again under load, so that only a GPU at work can be judged. A slot that has fewer \
         lanes than the card is no fault either.",
-    explains: &[
-        SymptomId::GpuFaulted,
-        SymptomId::CudaContextFails,
-        SymptomId::P2pBroken,
-    ],
+    explains: &[SymptomId::GpuFaulted, SymptomId::CudaContextFails, SymptomId::P2pBroken],
     specializes: &["gpu.xid"],
     look_alikes: &[
-        LookAlike {
-            id: "pci.fell-off-bus",
-            tell: "the GPU no longer answers at all (Xid 79)",
-        },
+        LookAlike { id: "pci.fell-off-bus", tell: "the GPU no longer answers at all (Xid 79)" },
         LookAlike {
             id: "p2p.acs-iommu",
             tell: "the links are whole, and only copies between GPUs are slow or wrong",
         },
-        LookAlike {
-            id: "gpu.xid",
-            tell: "an Xid without any error of the link",
-        },
+        LookAlike { id: "gpu.xid", tell: "an Xid without any error of the link" },
     ],
     references: &[
         "https://docs.kernel.org/PCI/pcieaer-howto.html",
@@ -66,7 +56,11 @@ fn weigh(facts: &Facts) -> Weighing {
         let uncorrected = errors.value.contains("Uncorrect") || errors.value.contains("fatal");
         weighing.supports(Strong, errors.value, &errors.origin);
         if uncorrected {
-            weighing.supports(Weak, "an error that could not be repaired by sending again", &errors.origin);
+            weighing.supports(
+                Weak,
+                "an error that could not be repaired by sending again",
+                &errors.origin,
+            );
         }
     }
     xids(facts, &mut weighing);
@@ -105,7 +99,11 @@ fn replays(facts: &Facts, weighing: &mut Weighing) {
         Some((replays, &gpu.origin))
     });
     if let Some((replays, origin)) = many {
-        weighing.supports(Strong, format!("the driver counts {replays} replays on the link"), origin);
+        weighing.supports(
+            Strong,
+            format!("the driver counts {replays} replays on the link"),
+            origin,
+        );
     }
 }
 
@@ -141,7 +139,9 @@ fn whole(facts: &Facts, weighing: &mut Weighing) {
         }
         first = first.or(Some(&gpu.origin));
     }
-    if let Some(origin) = first.filter(|_| readings::logged(facts, &["AER_BUS", "AER_REPORT"]).is_none()) {
+    if let Some(origin) =
+        first.filter(|_| readings::logged(facts, &["AER_BUS", "AER_REPORT"]).is_none())
+    {
         weighing.rules_out("the links run at full width and generation", origin);
     }
 }

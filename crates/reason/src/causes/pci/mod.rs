@@ -14,7 +14,8 @@ pub(super) mod power_state;
 /// The kernel's lines about a GPU that it cannot bring to D0, with their places in the log.
 fn not_woken(facts: &Facts) -> impl Iterator<Item = (usize, &LogEvent)> {
     facts.log.events.iter().enumerate().filter(|(_, event)| {
-        let line = event.signature == "PCI_D3COLD" || event.signature == "VFIO_D3" && event.text.contains("power state");
+        let line = event.signature == "PCI_D3COLD"
+            || event.signature == "VFIO_D3" && event.text.contains("power state");
         line && gpu_state::is_about_gpu(facts, event)
     })
 }

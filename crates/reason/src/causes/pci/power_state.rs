@@ -55,10 +55,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "kernel.nouveau-bound",
             tell: "the GPU is awake and another driver owns it",
         },
-        LookAlike {
-            id: "pci.no-gpu",
-            tell: "no function of the card is on the bus at all",
-        },
+        LookAlike { id: "pci.no-gpu", tell: "no function of the card is on the bus at all" },
     ],
     references: &[
         "https://github.com/system76/firmware-open/issues/259",
@@ -96,7 +93,8 @@ fn weigh(facts: &Facts) -> Weighing {
 /// is only an echo.
 fn kernel_lines(facts: &Facts, weighing: &mut Weighing) {
     let fell = |event: &LogEvent| {
-        let xid = event.signature == "XID" && event.get("xid").and_then(|x| x.parse().ok()) == Some(OFF_THE_BUS);
+        let xid = event.signature == "XID"
+            && event.get("xid").and_then(|x| x.parse().ok()) == Some(OFF_THE_BUS);
         xid || event.signature.starts_with("FALLEN_BUS")
     };
     let gone = facts.log.events.iter().position(fell);
@@ -116,6 +114,9 @@ fn kernel_lines(facts: &Facts, weighing: &mut Weighing) {
         weighing.confirms(statement, &event.origin);
     } else {
         weighing.supports(Strong, statement, &event.origin);
+    }
+    if let Some(works) = readings::cuda_works(facts) {
+        weighing.objects(Strong, "CUDA works, so that it has woken since", works);
     }
     let functions: Vec<_> = lines.iter().filter_map(|(_, event)| event.device).collect();
     if functions.first().is_some_and(|first| functions.iter().any(|other| other != first)) {
@@ -175,10 +176,11 @@ fn triple(facts: &Facts, weighing: &mut Weighing) {
 }
 
 fn awake(facts: &Facts, weighing: &mut Weighing) {
-    let mut states = facts.pci.gpus().map(|gpu| gpu.power_state.as_seen());
-    let awake = |seen: &Option<&facts::Seen<String>>| seen.is_some_and(|seen| seen.value == "D0");
+    let mut states = facts.pci.gpus().map(|gpu| gpu.power_state.value());
     let first = facts.pci.gpus().find_map(|gpu| gpu.power_state.as_seen());
-    if let (Some(first), true) = (first, states.all(|state| awake(&state))) {
+    if let (Some(first), true) =
+        (first, states.all(|state| state.is_some_and(|state| state == "D0")))
+    {
         weighing.rules_out("the GPUs are awake (D0)", &first.origin);
     } else if let Some(origin) = readings::cuda_works(facts) {
         weighing.rules_out("cuInit answers 0", origin);
@@ -199,9 +201,14 @@ fn remedy(facts: &Facts) -> Remedy {
             if rule.value.is_empty() { "the rule" } else { "the driver's own rule acts on bind, after the GPU is up" },
         );
     }
-    let bbswitch = !facts.power.switched_off.is_empty() || facts.module.loaded("bbswitch").is_seen();
+    let bbswitch =
+        !facts.power.switched_off.is_empty() || facts.module.loaded("bbswitch").is_seen();
     if bbswitch {
-        remedy = remedy.step_to(place, remove_bbswitch(facts), "the driver manages the GPU's power itself");
+        remedy = remedy.step_to(
+            place,
+            remove_bbswitch(facts),
+            "the driver manages the GPU's power itself",
+        );
     }
     if !facts.power.works_switched_on.is_empty() {
         remedy = remedy.step_to(

@@ -1,7 +1,7 @@
 //! `platform.cc-not-ready`
 
 use facts::model::cuda::Trial;
-use facts::{Facts, Layer};
+use facts::{Facts, Layer, Origin};
 
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
@@ -20,25 +20,15 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         Until then the driver loads, nvidia-smi lists the GPU as healthy, and cuInit answers 802 or \
         the first context fails. The state is lost with every reboot of the guest and reload of the \
         driver.",
-    explains: &[
-        SymptomId::CudaInitFails,
-        SymptomId::CudaContextFails,
-        SymptomId::FrameworkNoGpu,
-    ],
+    explains: &[SymptomId::CudaInitFails, SymptomId::CudaContextFails, SymptomId::FrameworkNoGpu],
     specializes: &["gpu.needs-reset"],
     look_alikes: &[
         LookAlike {
             id: "fabric.manager-missing",
             tell: "an NVSwitch machine without confidential computing",
         },
-        LookAlike {
-            id: "fabric.vm-partition",
-            tell: "the GPUs' fabric state is not completed",
-        },
-        LookAlike {
-            id: "gpu.needs-reset",
-            tell: "the driver asks for a recovery",
-        },
+        LookAlike { id: "fabric.vm-partition", tell: "the GPUs' fabric state is not completed" },
+        LookAlike { id: "gpu.needs-reset", tell: "the driver asks for a recovery" },
     ],
     references: &[
         "https://github.com/NVIDIA/nvtrust/issues/56",
@@ -64,8 +54,8 @@ fn weigh(facts: &Facts) -> Weighing {
         return Weighing::not_applicable();
     }
     let mut weighing = Weighing::new();
-    if let Some(trial) = cured {
-        weighing.confirms("CUDA works once the GPU is declared ready", &trial.origin);
+    if let Some(origin) = cured {
+        weighing.confirms("CUDA works once the GPU is declared ready", origin);
     }
     let failed = failure(facts);
     state(facts, failed.is_some(), &mut weighing);
@@ -77,7 +67,8 @@ fn weigh(facts: &Facts) -> Weighing {
             (Weak, "CUDA fails")
         };
         weighing.supports(strength, statement, &trial.origin);
-    } else if let Some(origin) = readings::cuda_works(facts).filter(|_| weighing.support.is_empty()) {
+    } else if let Some(origin) = readings::cuda_works(facts).filter(|_| weighing.support.is_empty())
+    {
         weighing.rules_out("cuInit answers 0", origin);
         return weighing;
     }
@@ -94,16 +85,21 @@ fn weigh(facts: &Facts) -> Weighing {
 }
 
 /// The cure is the proof.
-fn cure(facts: &Facts) -> Option<&Trial> {
-    facts.cuda.trials.iter().find(|trial| {
+fn cure(facts: &Facts) -> Option<&Origin> {
+    let told = facts.platform.cc_cured.first().map(|told| &told.origin);
+    let tried = facts.cuda.trials.iter().find(|trial| {
         let under = trial.under.as_deref().unwrap_or("");
-        let declared = ["-srs 1", "--set-gpus-ready-state", "-srs=1"].iter().any(|word| under.contains(word));
+        let declared =
+            ["-srs 1", "--set-gpus-ready-state", "-srs=1"].iter().any(|word| under.contains(word));
         trial.ok() && declared
-    })
+    });
+    tried.map(|trial| &trial.origin).or(told)
 }
 
 fn failure(facts: &Facts) -> Option<&Trial> {
-    readings::init_failure(facts).map(|(_, trial)| trial).or_else(|| readings::context_failure(facts))
+    readings::init_failure(facts)
+        .map(|(_, trial)| trial)
+        .or_else(|| readings::context_failure(facts))
 }
 
 /// The ready state. The first reading counts: the last one may be after the cure.

@@ -29,7 +29,12 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         SymptomId::CudaInitFails,
         SymptomId::FrameworkNoGpu,
     ],
-    specializes: &["pci.bar-unassigned", "module.rm-init-failed", "module.not-loaded", "pci.no-gpu"],
+    specializes: &[
+        "pci.bar-unassigned",
+        "module.rm-init-failed",
+        "module.not-loaded",
+        "pci.no-gpu",
+    ],
     look_alikes: &[
         LookAlike {
             id: "pci.bar-unassigned",

@@ -34,14 +34,8 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "kernel.nouveau-bound",
             tell: "the driver link ends in nouveau or another graphics driver",
         },
-        LookAlike {
-            id: "module.not-loaded",
-            tell: "no driver at all owns the GPU",
-        },
-        LookAlike {
-            id: "pci.no-gpu",
-            tell: "the GPU is not on the bus",
-        },
+        LookAlike { id: "module.not-loaded", tell: "no driver at all owns the GPU" },
+        LookAlike { id: "pci.no-gpu", tell: "the GPU is not on the bus" },
         LookAlike {
             id: "platform.vfio-unbind-stuck",
             tell: "the GPU is still the nvidia driver's, and taking it away does not end",
@@ -61,7 +55,8 @@ fn weigh(facts: &Facts) -> Weighing {
     let bound = facts.log.with("ALREADY_BOUND").find(|event| event.get("drv") == Some("vfio-pci"));
     if let Some(event) = bound {
         let gpu = event.get("bdf").unwrap_or("a GPU");
-        weighing.confirms(format!("the nvidia driver found {gpu} bound to vfio-pci"), &event.origin);
+        weighing
+            .confirms(format!("the nvidia driver found {gpu} bound to vfio-pci"), &event.origin);
     }
     bus(facts, &mut weighing);
     if let Some(told) = facts.platform.vfio_told.first() {
@@ -71,7 +66,9 @@ fn weigh(facts: &Facts) -> Weighing {
         not_bound(facts, &mut weighing);
         return weighing;
     }
-    if let Some(origin) = readings::logged(facts, &["PROBE_NOT_CALLED", "PROBE_NONE", "NO_GPU_FOUND"]) {
+    if let Some(origin) =
+        readings::logged(facts, &["PROBE_NOT_CALLED", "PROBE_NONE", "NO_GPU_FOUND"])
+    {
         weighing.supports(Moderate, "the nvidia driver found no GPU that it may drive", origin);
     }
     if facts.pci.gpus().all(|gpu| gpu.driver.is_unknown()) {
@@ -112,7 +109,8 @@ fn bus(facts: &Facts, weighing: &mut Weighing) {
 fn not_bound(facts: &Facts, weighing: &mut Weighing) {
     let mut owners = facts.pci.gpus().map(|gpu| gpu.driver.as_seen());
     let first = facts.pci.gpus().find_map(|gpu| gpu.driver.as_seen());
-    let nvidia = |owner: Option<&facts::Seen<String>>| owner.is_some_and(|seen| seen.value == "nvidia");
+    let nvidia =
+        |owner: Option<&facts::Seen<String>>| owner.is_some_and(|seen| seen.value == "nvidia");
     if let (Some(first), true) = (first, owners.all(nvidia)) {
         weighing.rules_out("the nvidia driver owns every GPU on the bus", &first.origin);
     } else if facts.pci.gpus().next().is_none()

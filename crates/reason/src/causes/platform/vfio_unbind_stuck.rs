@@ -34,10 +34,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "module.deadlock",
             tell: "no process holds the GPU, and the tasks wait for a lock of the driver's",
         },
-        LookAlike {
-            id: "platform.vfio-bound",
-            tell: "vfio-pci owns the GPU already",
-        },
+        LookAlike { id: "platform.vfio-bound", tell: "vfio-pci owns the GPU already" },
     ],
     references: &[
         "https://github.com/kubevirt/kubevirt/issues/8549",
@@ -54,7 +51,11 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.confirms("the driver is told to remove a GPU that is still in use", origin);
     }
     if let Some(origin) = readings::logged(facts, &["UNBIND_LOCKED_OPEN"]) {
-        weighing.supports(Strong, "an open is refused because the GPU is locked for unbinding", origin);
+        weighing.supports(
+            Strong,
+            "an open is refused because the GPU is locked for unbinding",
+            origin,
+        );
     }
     if let Some((_, origin)) = facts.log.frames.iter().find(|(frame, _)| removes(frame)) {
         weighing.supports(Strong, "a task sleeps in the driver's removal of a GPU", origin);
@@ -66,10 +67,20 @@ fn weigh(facts: &Facts) -> Weighing {
         return weighing;
     }
     if let Some(event) = facts.log.first(&["HUNG_TASK"]) {
-        weighing.supports(Weak, "the kernel's watchdog reports a task that does not move", &event.origin);
+        weighing.supports(
+            Weak,
+            "the kernel's watchdog reports a task that does not move",
+            &event.origin,
+        );
     }
-    if let Some(persistence) = facts.nvml.gpus.iter().find(|gpu| gpu.value.persistence == Some(true)) {
-        weighing.supports(Weak, "persistence mode is on: a daemon holds the GPU", &persistence.origin);
+    if let Some(persistence) =
+        facts.nvml.gpus.iter().find(|gpu| gpu.value.persistence == Some(true))
+    {
+        weighing.supports(
+            Weak,
+            "persistence mode is on: a daemon holds the GPU",
+            &persistence.origin,
+        );
     }
     weighing.needs(Need::NodeHolders);
     weighing

@@ -58,10 +58,15 @@ fn weigh(facts: &Facts) -> Weighing {
     let guest = gpu_state::vgpu_guest(facts);
     let Some(guest) = guest else { return Weighing::not_applicable() };
     let mut weighing = Weighing::new();
-    let refused = facts.cuda.plain().find(|trial| trial.failure_code() == Some(code::DEVICE_UNAVAILABLE));
+    let refused =
+        facts.cuda.plain().find(|trial| trial.failure_code() == Some(code::DEVICE_UNAVAILABLE));
     let status = status(facts, refused.is_some(), &mut weighing);
     if let Some(trial) = refused {
-        weighing.supports(Moderate, "a context is refused with 46, busy or unavailable", &trial.origin);
+        weighing.supports(
+            Moderate,
+            "a context is refused with 46, busy or unavailable",
+            &trial.origin,
+        );
         idle(facts, &mut weighing);
     }
     if weighing.support.is_empty() {
@@ -81,7 +86,8 @@ fn weigh(facts: &Facts) -> Weighing {
 
 /// What is shown or logged of the licence; true when something is.
 fn status(facts: &Facts, refused: bool, weighing: &mut Weighing) -> bool {
-    let shown = facts.nvml.gpus.iter().find_map(|gpu| Some((gpu.value.license.as_deref()?, &gpu.origin)));
+    let shown =
+        facts.nvml.gpus.iter().find_map(|gpu| Some((gpu.value.license.as_deref()?, &gpu.origin)));
     if let Some((status, origin)) = shown.filter(|(status, _)| *status != "N/A") {
         let lower = status.to_lowercase();
         if lower.starts_with("licensed") {
@@ -112,7 +118,11 @@ fn status(facts: &Facts, refused: bool, weighing: &mut Weighing) -> bool {
 
 /// Nothing else explains the refusal: the mode is open and nobody works on the GPU.
 fn idle(facts: &Facts, weighing: &mut Weighing) {
-    let mode = facts.nvml.gpus.iter().find_map(|gpu| Some((gpu.value.compute_mode.as_deref()?, &gpu.origin)));
+    let mode = facts
+        .nvml
+        .gpus
+        .iter()
+        .find_map(|gpu| Some((gpu.value.compute_mode.as_deref()?, &gpu.origin)));
     match mode {
         Some(("Default", origin)) => {
             weighing.supports(Weak, "the compute mode is Default", origin);
@@ -128,7 +138,11 @@ fn idle(facts: &Facts, weighing: &mut Weighing) {
     if let Observed::Seen(seen) = &facts.nvml.init
         && let Some(asked) = gpu_state::recovery_action(facts)
     {
-        weighing.objects(Strong, "the driver asks for a recovery", if asked.origin.line > 0 { &asked.origin } else { &seen.origin });
+        weighing.objects(
+            Strong,
+            "the driver asks for a recovery",
+            if asked.origin.line > 0 { &asked.origin } else { &seen.origin },
+        );
     }
 }
 

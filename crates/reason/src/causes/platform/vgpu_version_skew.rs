@@ -97,12 +97,18 @@ fn weigh(facts: &Facts) -> Weighing {
 /// Both versions, as the manager's log has them.
 fn managers_log(facts: &Facts, weighing: &mut Weighing) {
     let platform = &facts.platform;
-    let (Some(manager), Some(guest)) = (platform.vgpu_manager.as_seen(), platform.vgpu_guest.as_seen()) else {
+    let (Some(manager), Some(guest)) =
+        (platform.vgpu_manager.as_seen(), platform.vgpu_guest.as_seen())
+    else {
         return;
     };
     let statement = format!("manager {}, guest driver {}", manager.value, guest.value);
     if guest.value.branch() > manager.value.branch() {
-        weighing.supports(Strong, format!("{statement}: the guest is of a later branch"), &guest.origin);
+        weighing.supports(
+            Strong,
+            format!("{statement}: the guest is of a later branch"),
+            &guest.origin,
+        );
     } else if !weighing.support.is_empty() {
         weighing.supports(Weak, statement, &guest.origin);
     }
@@ -125,12 +131,17 @@ fn mismatch(facts: &Facts, weighing: &mut Weighing) {
     };
     let statement = format!("libraries {client}, module {module}");
     if pair(&module, &client) || pair(&client, &module) {
-        let statement = format!("{statement}: the guest's and the host's package of one vGPU release");
+        let statement =
+            format!("{statement}: the guest's and the host's package of one vGPU release");
         weighing.confirms(statement, &origin);
     } else if sisters(&client, &module)
         && let Some(vgpu) = gpu_state::vgpu(facts)
     {
-        weighing.supports(Strong, format!("{statement}: they differ in the last part only"), &origin);
+        weighing.supports(
+            Strong,
+            format!("{statement}: they differ in the last part only"),
+            &origin,
+        );
         weighing.supports(Moderate, "vGPU is in play here", &vgpu);
     }
 }
@@ -164,7 +175,8 @@ fn versions(facts: &Facts) -> Option<(DriverVersion, DriverVersion, Origin)> {
 }
 
 fn remedy(facts: &Facts) -> Remedy {
-    let module = versions(facts).map_or("the manager's version".to_owned(), |(_, module, _)| module.to_string());
+    let module = versions(facts)
+        .map_or("the manager's version".to_owned(), |(_, module, _)| module.to_string());
     Remedy::new(Impact::RecreatesContainer, "the container or guest in question")
         .step_to(
             Place::Host,

@@ -52,14 +52,13 @@ fn weigh(facts: &Facts) -> Weighing {
         return weighing;
     };
     let step = seen.value;
-    let statement = format!("the kernel answers 'invalid argument' to {}", rootless_bpf::name(step));
+    let statement =
+        format!("the kernel answers 'invalid argument' to {}", rootless_bpf::name(step));
     match facts.host.kernel.as_seen() {
         Some(kernel) if !kernel.value.at_least(HAS_REPLACE.0, HAS_REPLACE.1) => {
             weighing.supports(Strong, statement, &seen.origin);
-            let statement = format!(
-                "kernel {} is older than 5.6 and has no BPF_F_REPLACE",
-                kernel.value
-            );
+            let statement =
+                format!("kernel {} is older than 5.6 and has no BPF_F_REPLACE", kernel.value);
             if step == ProgramStep::Attach {
                 weighing.confirms(statement, &kernel.origin);
             } else {
@@ -86,7 +85,9 @@ fn weigh(facts: &Facts) -> Weighing {
 
 fn rejected(facts: &Facts) -> Option<Seen<ProgramStep>> {
     engine::fault(facts, |fault| match fault {
-        EngineFault::DeviceProgram(step, errno) if matches!(*errno, Errno::EINVAL | Errno::ENOSYS) => {
+        EngineFault::DeviceProgram(step, errno)
+            if matches!(*errno, Errno::EINVAL | Errno::ENOSYS) =>
+        {
             Some(*step)
         }
         _ => None,

@@ -124,10 +124,16 @@ fn kernel_major(facts: &Facts, path: &str) -> Option<(u32, Origin)> {
 fn by_the_node(facts: &Facts, seen: &Seen<CdiNode>, weighing: &mut Weighing) {
     let Some(trial) = readings::init_failed_with(facts, code::UNKNOWN) else { return };
     let major = seen.value.major.unwrap_or_default();
-    let statement =
-        format!("the spec records the major {major} for {}, which changes", short(&seen.value.path));
+    let statement = format!(
+        "the spec records the major {major} for {}, which changes",
+        short(&seen.value.path)
+    );
     weighing.supports(Moderate, statement, &seen.origin);
-    weighing.supports(Moderate, "cuInit answers 999, as it does when nvidia-uvm leads nowhere", &trial.origin);
+    weighing.supports(
+        Moderate,
+        "cuInit answers 999, as it does when nvidia-uvm leads nowhere",
+        &trial.origin,
+    );
     if let Some(origin) = readings::nvml_works(facts) {
         weighing.supports(Weak, "NVML answers, which does not need nvidia-uvm", &origin);
     }
@@ -143,10 +149,8 @@ fn libraries(facts: &Facts, weighing: &mut Weighing) -> Option<Origin> {
         return Some(seen.origin.clone());
     }
     let other = recorded.first()?;
-    let statement = format!(
-        "the spec mounts files of {}, and the driver is {}",
-        other.value.1, driver.value
-    );
+    let statement =
+        format!("the spec mounts files of {}, and the driver is {}", other.value.1, driver.value);
     weighing.supports(Strong, statement, &other.origin);
     weighing.supports(Weak, format!("the driver is {}", driver.value), &driver.origin);
     None
@@ -164,14 +168,13 @@ fn missing_path(facts: &Facts, weighing: &mut Weighing) {
     let version = version_in(path);
     match (version, driver) {
         (Some(version), Some(driver)) if !version.same_release(&driver.value) => {
-            let statement = format!(
-                "the engine is to mount {path}, and the driver is {}",
-                driver.value
-            );
+            let statement =
+                format!("the engine is to mount {path}, and the driver is {}", driver.value);
             weighing.confirms(statement, &seen.origin);
         }
         (Some(version), _) => {
-            let statement = format!("the engine is to mount {path} of driver {version}, which is not there");
+            let statement =
+                format!("the engine is to mount {path} of driver {version}, which is not there");
             weighing.supports(Strong, statement, &seen.origin);
             weighing.needs(Need::CdiSpec).needs(Need::ModuleVersion);
         }

@@ -30,10 +30,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "sandbox.engine-blind",
             tell: "the hook runs and cannot load libnvidia-ml.so.1",
         },
-        LookAlike {
-            id: "module.not-loaded",
-            tell: "nvidia-smi fails on the host as well",
-        },
+        LookAlike { id: "module.not-loaded", tell: "nvidia-smi fails on the host as well" },
     ],
     references: &[
         "https://github.com/NVIDIA/nvidia-container-toolkit/issues/146",
@@ -124,6 +121,8 @@ fn remedy(facts: &Facts) -> Remedy {
     remedy
         .undo("rm /etc/cdi/nvidia.yaml")
         .verify("podman run --rm --device nvidia.com/gpu=all IMAGE nvidia-smi -L lists the GPUs")
-        .will_not_help("reinstalling the driver: the name is looked up in files, the driver is not asked")
+        .will_not_help(
+            "reinstalling the driver: the name is looked up in files, the driver is not asked",
+        )
         .will_not_help("--gpus or hooks beside the CDI name: the engine stops at the name")
 }

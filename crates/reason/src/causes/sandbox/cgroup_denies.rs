@@ -232,6 +232,11 @@ fn suspicion(facts: &Facts, weighing: &mut Weighing) {
     let Some(kind) = container(facts) else { return };
     let statement = "NVML answers 999, which it makes of EPERM on nvidiactl";
     weighing.supports(Moderate, statement, &origin);
+    let privileged = &facts.sandbox.engine.privileged_works;
+    if let Some(seen) = privileged.as_seen().filter(|seen| seen.value) {
+        let statement = "it works when the container is privileged, which has no device policy";
+        weighing.supports(Moderate, statement, &seen.origin);
+    }
     let statement = format!("the process is in a container ({})", kind.value.name());
     weighing.supports(Weak, statement, &kind.origin);
 }

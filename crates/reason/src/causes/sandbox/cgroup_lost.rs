@@ -36,10 +36,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "sandbox.no-cgroups-set",
             tell: "no-cgroups = true, and it fails from the container's first second on",
         },
-        LookAlike {
-            id: "sandbox.cgroup-denies",
-            tell: "it never worked in this container",
-        },
+        LookAlike { id: "sandbox.cgroup-denies", tell: "it never worked in this container" },
         LookAlike {
             id: "module.version-skew",
             tell: "NVML says 'Driver/library version mismatch': the driver was upgraded under the container",
@@ -107,7 +104,10 @@ fn never_worked(facts: &Facts, weighing: &mut Weighing) -> bool {
         return true;
     }
     if let Some(cure) = engine.no_cgroups_cure.as_ref().filter(|cure| !cure.value) {
-        weighing.rules_out("a switch of the toolkit cures it: the rules were never there", &cure.origin);
+        weighing.rules_out(
+            "a switch of the toolkit cures it: the rules were never there",
+            &cure.origin,
+        );
         return true;
     }
     false
@@ -124,7 +124,11 @@ fn course(facts: &Facts, reload: Option<&Seen<String>>, weighing: &mut Weighing)
         weighing.supports(Moderate, "it worked in this container and stopped later", &seen.origin);
     }
     if let Some(seen) = engine.restart_cures.first() {
-        weighing.supports(Strong, "a new start of the container brings the GPUs back", &seen.origin);
+        weighing.supports(
+            Strong,
+            "a new start of the container brings the GPUs back",
+            &seen.origin,
+        );
     }
     if let Some(seen) = engine.cgroup_driver.as_seen() {
         if seen.value == "systemd" {

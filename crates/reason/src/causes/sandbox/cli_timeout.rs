@@ -115,7 +115,11 @@ fn remedy(_: &Facts) -> Remedy {
             "systemctl enable --now nvidia-persistenced",
             "keeps every GPU up between clients, also after the next boot",
         )
-        .step_to(Place::Host, "nvidia-smi -pm 1", "until the next boot, where there is no such service")
+        .step_to(
+            Place::Host,
+            "nvidia-smi -pm 1",
+            "until the next boot, where there is no such service",
+        )
         .undo("systemctl disable --now nvidia-persistenced")
         .verify("time nvidia-smi -L takes well under a second, and the container starts")
         .will_not_help("reinstalling docker or the toolkit: its clock is the same")

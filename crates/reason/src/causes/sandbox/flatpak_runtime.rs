@@ -65,7 +65,11 @@ fn weigh(facts: &Facts) -> Weighing {
         differs(facts, first, driver, &mut weighing);
     }
     if let Some(seen) = told {
-        weighing.supports(Moderate, "only programs under Flatpak fail, or flatpak update helps", &seen.origin);
+        weighing.supports(
+            Moderate,
+            "only programs under Flatpak fail, or flatpak update helps",
+            &seen.origin,
+        );
         if installed.is_empty() {
             weighing.needs(Need::FlatpakExtensions);
         }
@@ -87,7 +91,12 @@ fn module_version(facts: &Facts) -> Option<Seen<DriverVersion>> {
     readings::driver_version(facts)
 }
 
-fn differs(facts: &Facts, first: &Seen<DriverVersion>, driver: &Seen<DriverVersion>, weighing: &mut Weighing) {
+fn differs(
+    facts: &Facts,
+    first: &Seen<DriverVersion>,
+    driver: &Seen<DriverVersion>,
+    weighing: &mut Weighing,
+) {
     let versions: Vec<String> =
         facts.sandbox.engine.flatpak.iter().map(|seen| seen.value.to_string()).collect();
     let statement = format!(
@@ -115,15 +124,25 @@ fn remedy(facts: &Facts) -> Remedy {
     let version = module_version(facts)
         .map_or("VERSION-WITH-DASHES".to_owned(), |seen| seen.value.to_string().replace('.', "-"));
     Remedy::new(Impact::RestartsProcess, "the programs under Flatpak")
-        .step_to(Place::Here, "flatpak update", "with the user's and the system's installation alike")
+        .step_to(
+            Place::Here,
+            "flatpak update",
+            "with the user's and the system's installation alike",
+        )
         .step_to(
             Place::Here,
             format!("flatpak install org.freedesktop.Platform.GL.nvidia-{version}"),
             "where the update brings it not",
         )
-        .step_to(Place::Here, "reboot", "when the host's driver was upgraded and the old module still runs")
+        .step_to(
+            Place::Here,
+            "reboot",
+            "when the host's driver was upgraded and the old module still runs",
+        )
         .undo("flatpak uninstall the extension again")
-        .verify("flatpak list --runtime | grep nvidia shows the version of /proc/driver/nvidia/version")
+        .verify(
+            "flatpak list --runtime | grep nvidia shows the version of /proc/driver/nvidia/version",
+        )
         .will_not_help("reinstalling the host's driver: native programs work with it")
         .will_not_help("reinstalling the program: the libraries come with the runtime's extension")
 }

@@ -104,7 +104,8 @@ fn listed(facts: &Facts, weighing: &mut Weighing) -> bool {
         let statement = format!("driver {} is among those that this gVisor knows", driver.value);
         weighing.rules_out(statement, &known.origin);
     } else {
-        let statement = format!("driver {} is not among those that this gVisor knows", driver.value);
+        let statement =
+            format!("driver {} is not among those that this gVisor knows", driver.value);
         weighing.supports(Strong, statement, &known.origin);
     }
     true

@@ -98,7 +98,9 @@ fn refused(facts: &Facts, errno: Errno, origin: &Origin, weighing: &mut Weighing
 
 fn denied(facts: &Facts, weighing: &mut Weighing) {
     let denial = facts.sandbox.engine.denials.iter().find(|seen| {
-        seen.value.of_thread_name() && seen.value.policy != Policy::Selinux && !seen.value.permissive
+        seen.value.of_thread_name()
+            && seen.value.policy != Policy::Selinux
+            && !seen.value.permissive
     });
     if let Some(seen) = denial {
         let by = if seen.value.policy == Policy::Apparmor { "AppArmor" } else { "Landlock" };

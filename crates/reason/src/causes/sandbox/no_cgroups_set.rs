@@ -37,7 +37,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "sandbox.cgroup-denies",
             tell: "no-cgroups is false, and the rules were left out elsewhere",
         },
-        LookAlike { id: "sandbox.selinux", tell: "NVML says 'Insufficient Permissions', and an AVC denial is logged" },
+        LookAlike {
+            id: "sandbox.selinux",
+            tell: "NVML says 'Insufficient Permissions', and an AVC denial is logged",
+        },
     ],
     references: &[
         "https://github.com/NVIDIA/nvidia-container-toolkit/issues/580",

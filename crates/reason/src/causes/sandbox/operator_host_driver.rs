@@ -59,8 +59,9 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.rules_out(statement, origin);
         return weighing;
     }
-    let host = engine::driver_works(facts)
-        .or_else(|| facts.sandbox.engine.host_driver_told.as_seen().map(|seen| seen.origin.clone()));
+    let host = engine::driver_works(facts).or_else(|| {
+        facts.sandbox.engine.host_driver_told.as_seen().map(|seen| seen.origin.clone())
+    });
     match (&in_use, &host) {
         (Some(seen), Some(_)) => {
             let statement = format!("the driver's container says: {}", seen.value);

@@ -97,6 +97,8 @@ fn remedy(_: &Facts) -> Remedy {
         )
         .undo("umount /proc in there")
         .verify("ls /proc/self lists files, and cuInit answers 0")
-        .will_not_help("seccomp=unconfined or more capabilities: nothing is refused, it is not there")
+        .will_not_help(
+            "seccomp=unconfined or more capabilities: nothing is refused, it is not there",
+        )
         .will_not_help("reinstalling the driver: outside of this root it works")
 }

@@ -36,7 +36,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "sandbox.cgroup-denies",
             tell: "open answers EPERM and NVML 'Unknown Error', with no AVC denial",
         },
-        LookAlike { id: "node.permission", tell: "the mode or the group does not let this user in" },
+        LookAlike {
+            id: "node.permission",
+            tell: "the mode or the group does not let this user in",
+        },
         LookAlike { id: "node.nodev-mount", tell: "the mount that holds the nodes has nodev" },
         LookAlike {
             id: "sandbox.no-cgroups-set",
@@ -69,12 +72,19 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.rules_out("it fails with SELinux's confinement off as well", origin);
     }
     if let Some(origin) = engine::told(tried, true) {
-        weighing.supports(Strong, "it works with SELinux's confinement off (label=disable)", origin);
+        weighing.supports(
+            Strong,
+            "it works with SELinux's confinement off (label=disable)",
+            origin,
+        );
     }
     denials(facts, &mut weighing);
     refusals(facts, mode, &mut weighing);
     if weighing.support.is_empty() {
-        if weighing.against.is_empty() && nvml_refused(facts).is_some() && container(facts).is_some() {
+        if weighing.against.is_empty()
+            && nvml_refused(facts).is_some()
+            && container(facts).is_some()
+        {
             weighing.needs(Need::PolicyLog);
         }
         return weighing;
@@ -95,7 +105,8 @@ fn nvml_refused(facts: &Facts) -> Option<facts::Origin> {
 
 /// Lines of the audit log that name a node of the driver.
 fn denials(facts: &Facts, weighing: &mut Weighing) {
-    let selinux = |seen: &&Seen<Denial>| seen.value.policy == Policy::Selinux && seen.value.of_driver_node();
+    let selinux =
+        |seen: &&Seen<Denial>| seen.value.policy == Policy::Selinux && seen.value.of_driver_node();
     for seen in facts.sandbox.engine.denials.iter().filter(selinux).take(4) {
         let Denial { subject, object, name, permissive, .. } = &seen.value;
         let kind = |label: &str| label.split(':').nth(2).unwrap_or(label).to_owned();
@@ -125,12 +136,9 @@ fn refusals(facts: &Facts, mode: Option<&Seen<SelinuxMode>>, weighing: &mut Weig
     };
     let refused = engine::refused_opens(facts, Errno::EACCES);
     let Some((path, origin)) = refused.iter().find(|(path, _)| open_to_all(path)) else { return };
-    let confined = facts
-        .sandbox
-        .engine
-        .label
-        .as_seen()
-        .filter(|seen| seen.value.contains("container_t") || seen.value.contains("svirt_lxc_net_t"));
+    let confined = facts.sandbox.engine.label.as_seen().filter(|seen| {
+        seen.value.contains("container_t") || seen.value.contains("svirt_lxc_net_t")
+    });
     let name = short(path);
     if let Some(seen) = confined {
         let statement = format!("open of {name} answers EACCES though its mode is open to all");

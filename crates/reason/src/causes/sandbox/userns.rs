@@ -198,7 +198,8 @@ fn device_rules(facts: &Facts, weighing: &mut Weighing) {
         weighing.supports(Moderate, "the hook may not write device rules", &seen.origin);
     }
     let told = &facts.sandbox.engine.privileged_works;
-    if let Some(origin) = engine::told(told, true) {
+    let suspected = !weighing.support.is_empty() || namespace(facts).is_some();
+    if let Some(origin) = engine::told(told, true).filter(|_| suspected) {
         weighing.supports(Moderate, "it works when the container is privileged", origin);
     }
     if let Observed::Seen(seen) = &facts.node.euid
@@ -217,7 +218,11 @@ fn remedy(facts: &Facts) -> Remedy {
             let entry = format!("{path} {inside} none bind,optional,create=file");
             remedy = remedy.step(Place::Host, config.add("lxc.mount.entry", &entry));
         }
-        remedy = remedy.step_to(Place::Host, config.restart, "the nodes are then the host's own, bound in");
+        remedy = remedy.step_to(
+            Place::Host,
+            config.restart,
+            "the nodes are then the host's own, bound in",
+        );
     } else {
         remedy = remedy.step_to(
             Place::Engine,

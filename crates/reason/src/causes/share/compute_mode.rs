@@ -22,11 +22,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         idle. A leftover process, or a worker of one's own program that was first, is then the one \
         owner. The mode belongs to the GPU and is kept until it is set again or the driver is \
         unloaded.",
-    explains: &[
-        SymptomId::CudaContextFails,
-        SymptomId::FrameworkNoGpu,
-        SymptomId::CudaInitFails,
-    ],
+    explains: &[SymptomId::CudaContextFails, SymptomId::FrameworkNoGpu, SymptomId::CudaInitFails],
     specializes: &[],
     look_alikes: &[
         LookAlike {
@@ -37,10 +33,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "gpu.needs-reset",
             tell: "nvidia-smi asks for a reset, or an Xid stands before it",
         },
-        LookAlike {
-            id: "share.mps-unreachable",
-            tell: "the code is 805 to 807",
-        },
+        LookAlike { id: "share.mps-unreachable", tell: "the code is 805 to 807" },
     ],
     references: &[
         "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#compute-modes",
@@ -54,7 +47,8 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 };
 
 fn weigh(facts: &Facts) -> Weighing {
-    let busy = facts.cuda.plain().find(|trial| trial.failure_code() == Some(code::DEVICE_UNAVAILABLE));
+    let busy =
+        facts.cuda.plain().find(|trial| trial.failure_code() == Some(code::DEVICE_UNAVAILABLE));
     let Some(busy) = busy else {
         return Weighing::not_applicable();
     };
@@ -75,7 +69,8 @@ fn weigh(facts: &Facts) -> Weighing {
     }
     weighing.supports(Moderate, "a CUDA call answers 46, busy or unavailable", &busy.origin);
     if let Some(process) = owner {
-        let statement = format!("process {} ({}) computes on it", process.value.pid, process.value.name);
+        let statement =
+            format!("process {} ({}) computes on it", process.value.pid, process.value.name);
         weighing.supports(Weak, statement, &process.origin);
     } else if facts.share.no_processes.is_none() {
         weighing.needs(Need::ComputeMode);
@@ -139,14 +134,22 @@ fn remedy(facts: &Facts) -> Remedy {
         );
     }
     remedy
-        .step_to(place, format!("nvidia-smi{which} --compute-mode=0"), "as root: Default, several owners")
+        .step_to(
+            place,
+            format!("nvidia-smi{which} --compute-mode=0"),
+            "as root: Default, several owners",
+        )
         .step_to(
             place,
             "or nvidia-cuda-mps-control -d",
             "several processes through one owner, where the mode must stay",
         )
         .undo(format!("nvidia-smi{which} --compute-mode=EXCLUSIVE_PROCESS"))
-        .verify("nvidia-smi shows Default in the column Compute M., and the program gets its context")
+        .verify(
+            "nvidia-smi shows Default in the column Compute M., and the program gets its context",
+        )
         .will_not_help("freeing memory: the GPU is closed, not full")
-        .will_not_help("CUDA_VISIBLE_DEVICES: on a cluster the scheduler may have set the mode on purpose")
+        .will_not_help(
+            "CUDA_VISIBLE_DEVICES: on a cluster the scheduler may have set the mode on purpose",
+        )
 }

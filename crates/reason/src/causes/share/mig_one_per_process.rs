@@ -3,7 +3,7 @@
 use facts::{Facts, Layer, Observed, Origin};
 
 use crate::cause::{Cause, LookAlike};
-use crate::evidence::Strength::{Moderate, Strong, Weak};
+use crate::evidence::Strength::{Moderate, Strong};
 use crate::machine;
 use crate::need::Need;
 use crate::readings::{self, code};
@@ -153,15 +153,21 @@ fn one_of_many(facts: &Facts, weighing: &mut Weighing) {
 
 fn remedy(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
-    let uuid = facts.share.mig_devices.value().and_then(|devices| {
-        devices.iter().find_map(|device| device.uuid.clone())
-    });
+    let uuid = facts
+        .share
+        .mig_devices
+        .value()
+        .and_then(|devices| devices.iter().find_map(|device| device.uuid.clone()));
     let uuid = uuid.unwrap_or_else(|| "MIG-UUID".to_owned());
     let remedy = Remedy::new(Impact::RestartsProcess, "the program in question");
     let remedy = if facts.share.mig_devices.absent().is_some() {
         remedy
             .step_to(place, "nvidia-smi mig -lgip", "the profiles that this GPU offers")
-            .step_to(place, "nvidia-smi mig -cgi PROFILE -C", "makes an instance with its compute instance")
+            .step_to(
+                place,
+                "nvidia-smi mig -cgi PROFILE -C",
+                "makes an instance with its compute instance",
+            )
             .step_to(place, "or nvidia-smi -mig 0", "the whole GPU again; some need a reset for it")
     } else {
         remedy

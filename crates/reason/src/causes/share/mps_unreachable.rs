@@ -35,10 +35,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "share.mps-version-skew",
             tell: "libcuda in the client is newer than the driver: a compat library",
         },
-        LookAlike {
-            id: "share.compute-mode",
-            tell: "the code is 46, and no MPS runs",
-        },
+        LookAlike { id: "share.compute-mode", tell: "the code is 46, and no MPS runs" },
     ],
     references: &[
         "https://docs.nvidia.com/deploy/mps/index.html",
@@ -55,7 +52,11 @@ const CODES: [i64; 3] = [805, 806, 807];
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
     let refused = CODES.iter().find_map(|code| {
-        facts.cuda.plain().find(|trial| trial.failure_code() == Some(*code)).map(|trial| (*code, trial))
+        facts
+            .cuda
+            .plain()
+            .find(|trial| trial.failure_code() == Some(*code))
+            .map(|trial| (*code, trial))
     });
     let Some((code, trial)) = refused else {
         return weighing;
@@ -105,7 +106,11 @@ fn surroundings(facts: &Facts, weighing: &mut Weighing) {
     }
     let told = facts.share.mps_statements.iter();
     if let Some(said) = told.clone().find(|said| said.value == MpsStatement::WorksWhenShared) {
-        weighing.supports(Strong, "it works when daemon and client share pipe and IPC", &said.origin);
+        weighing.supports(
+            Strong,
+            "it works when daemon and client share pipe and IPC",
+            &said.origin,
+        );
     }
     if let Some(failure) = facts.share.mps_failures.first() {
         weighing.supports(Weak, format!("MPS logs: {}", failure.value), &failure.origin);

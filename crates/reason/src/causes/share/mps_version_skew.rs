@@ -34,14 +34,8 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "share.mps-unreachable",
             tell: "805 at once, with the host driver's own libcuda",
         },
-        LookAlike {
-            id: "uvm.hmm",
-            tell: "it hangs on the host without MPS as well",
-        },
-        LookAlike {
-            id: "library.compat-shadows",
-            tell: "803 or 804, with or without MPS",
-        },
+        LookAlike { id: "uvm.hmm", tell: "it hangs on the host without MPS as well" },
+        LookAlike { id: "library.compat-shadows", tell: "803 or 804, with or without MPS" },
     ],
     references: &[
         "https://docs.nvidia.com/deploy/mps/index.html",

@@ -53,6 +53,18 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "uvm.not-loaded",
             tell: "/proc/devices has no nvidia-uvm, and cuInit answers 999",
         },
+        LookAlike {
+            id: "uvm.hmm-kaslr",
+            tell: "request_free_mem_region gives -34, and nokaslr cures it as well",
+        },
+        LookAlike {
+            id: "uvm.hmm-crash",
+            tell: "the kernel log has an oops or a soft lockup in HMM code",
+        },
+        LookAlike {
+            id: "uvm.mixed-families",
+            tell: "cuInit answers 0 as soon as GPUs of one family alone are visible",
+        },
     ],
     references: &[
         "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/901",
@@ -85,6 +97,10 @@ fn weigh(facts: &Facts) -> Weighing {
     kernel(facts, &mut weighing);
     beneath(facts, &mut weighing);
     process(facts, cured.is_some(), &mut weighing);
+    if let Some(trial) = readings::works_with_some_gpus(facts) {
+        let statement = "CUDA starts with a part of the GPUs visible, HMM being as it is";
+        weighing.rules_out(statement, &trial.origin);
+    }
     weighing
 }
 

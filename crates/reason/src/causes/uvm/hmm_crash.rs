@@ -57,7 +57,9 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 
 /// Functions of nvidia_uvm that only HMM passes through.
 fn in_hmm(frame: &str) -> bool {
-    frame.contains("uvm_hmm") || frame.contains("uvm_pmm_gpu_free_orphan") || frame.contains("devmem_fault")
+    frame.contains("uvm_hmm")
+        || frame.contains("uvm_pmm_gpu_free_orphan")
+        || frame.contains("devmem_fault")
 }
 
 fn weigh(facts: &Facts) -> Weighing {

@@ -24,18 +24,9 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     explains: &[SymptomId::CudaInitFails, SymptomId::GpuFaulted, SymptomId::FrameworkNoGpu],
     specializes: &["uvm.hmm"],
     look_alikes: &[
-        LookAlike {
-            id: "uvm.hmm",
-            tell: "no error -34 in the log, and nokaslr changes nothing",
-        },
-        LookAlike {
-            id: "kernel.lacks-sva",
-            tell: "a coherent GPU on arm64, where HMM is off",
-        },
-        LookAlike {
-            id: "process.fork-after-init",
-            tell: "cuInit answers 0 in a fresh process",
-        },
+        LookAlike { id: "uvm.hmm", tell: "no error -34 in the log, and nokaslr changes nothing" },
+        LookAlike { id: "kernel.lacks-sva", tell: "a coherent GPU on arm64, where HMM is off" },
+        LookAlike { id: "process.fork-after-init", tell: "cuInit answers 0 in a fresh process" },
     ],
     references: &[
         "https://docs.nvidia.com/cuda/archive/13.2.1/cuda-features-archive/index.html",

@@ -33,10 +33,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "process.visible-devices",
             tell: "cuInit answers 100 and not 3, and the list of visible devices is at fault",
         },
-        LookAlike {
-            id: "kernel.lacks-sva",
-            tell: "one coherent GPU alone fails as well",
-        },
+        LookAlike { id: "kernel.lacks-sva", tell: "one coherent GPU alone fails as well" },
     ],
     references: &[
         "https://github.com/aikitoria/open-gpu-kernel-modules/issues/26",
@@ -50,10 +47,16 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
     let families = families(facts);
-    let Some(trial) = readings::init_failed_with(facts, code::NOT_INITIALIZED).or_else(|| conditional(facts))
+    let Some(trial) =
+        readings::init_failed_with(facts, code::NOT_INITIALIZED).or_else(|| conditional(facts))
     else {
         return weighing;
     };
+    // A report may name GPUs that are not in the machine, so that names alone say too little.
+    if readings::boards(facts).is_empty() && readings::works_with_some_gpus(facts).is_none() {
+        weighing.needs(Need::GpuModel);
+        return weighing;
+    }
     match families.as_slice() {
         [] => {
             weighing.needs(Need::GpuModel);
@@ -81,7 +84,7 @@ fn weigh(facts: &Facts) -> Weighing {
 
 /// "It works with one family": nothing plain is said of it with all.
 fn conditional(facts: &Facts) -> Option<&Trial> {
-    facts.cuda.plain().next().is_none().then(|| one_family(facts))?
+    facts.cuda.plain().next().is_none().then(|| readings::works_with_some_gpus(facts))?
 }
 
 /// The families of the GPUs at hand, each with where one was seen.
@@ -106,25 +109,8 @@ fn families(facts: &Facts) -> Vec<(&'static str, Origin)> {
     found
 }
 
-/// A success with a part of the GPUs.
-fn one_family(facts: &Facts) -> Option<&Trial> {
-    const MARKS: [&str; 7] = [
-        "CUDA_VISIBLE_DEVICES",
-        "one architecture",
-        "single architecture",
-        "one family",
-        "same architecture",
-        "same generation",
-        "only the",
-    ];
-    facts.cuda.trials.iter().find(|trial| {
-        let under = trial.under.as_deref().unwrap_or_default();
-        trial.ok() && MARKS.iter().any(|mark| under.contains(mark))
-    })
-}
-
 fn subset(facts: &Facts, weighing: &mut Weighing) {
-    if let Some(trial) = one_family(facts) {
+    if let Some(trial) = readings::works_with_some_gpus(facts) {
         weighing.supports(Strong, "CUDA starts with a part of the GPUs visible", &trial.origin);
     } else {
         weighing.needs(Need::OneFamily);

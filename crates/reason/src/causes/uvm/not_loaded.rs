@@ -42,6 +42,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "uvm.stale-after-suspend",
             tell: "nvidia_uvm is loaded, and the kernel log shows a resume before the first 999",
         },
+        LookAlike {
+            id: "uvm.fatal-latched",
+            tell: "nvidia_uvm is loaded, and the kernel log has its global fatal error",
+        },
     ],
     references: &[
         "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/689",

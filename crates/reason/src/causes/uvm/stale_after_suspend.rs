@@ -31,10 +31,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     ],
     specializes: &["uvm.not-loaded", "gpu.xid"],
     look_alikes: &[
-        LookAlike {
-            id: "uvm.not-loaded",
-            tell: "/proc/devices has no nvidia-uvm",
-        },
+        LookAlike { id: "uvm.not-loaded", tell: "/proc/devices has no nvidia-uvm" },
         LookAlike {
             id: "node.wrong-number",
             tell: "the node's major differs from the one in /proc/devices",
@@ -43,10 +40,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "uvm.fatal-latched",
             tell: "the log has a global fatal error of nvidia-uvm, with no suspend before it",
         },
-        LookAlike {
-            id: "gpu.xid",
-            tell: "the Xid comes without a suspend before it",
-        },
+        LookAlike { id: "gpu.xid", tell: "the Xid comes without a suspend before it" },
     ],
     references: &[
         "https://github.com/NixOS/nixpkgs/issues/334180",

@@ -28,6 +28,9 @@ pattern! {
     SAID = r"(?i)\bulimit -[SH]{0,2}(?P<flag>[nuvl])\b[^\n\d;|&]{0,36}?(?P<value>\b\d[\d_,]*\b|\bunlimited\b)(?:\s*(?P<unit>kB|kib|kbytes|k|MB|GB|GiB|MiB)\b)?"
 }
 pattern! {
+    SET = r"\bulimit -[SH]{0,2}(?P<flag>[nuvl]) (?P<value>\d+|unlimited)\b|\bprlimit\b[^\n]{0,60}?--(?P<name>nofile|nproc|as|memlock)=(?P<long>\d+|unlimited)"
+}
+pattern! {
     /// `RLIMIT_MEMLOCK is 65536 bytes`.
     NAMED = r"(?i)\bRLIMIT_(?P<name>NOFILE|NPROC|AS|MEMLOCK)\b[^\n\d{]{0,24}?(?P<value>\b\d+\b|\bunlimited\b|\binfinity\b)(?:\s*(?P<unit>kB|kib|kbytes|MB|GB|GiB|MiB)\b)?"
 }
@@ -80,6 +83,24 @@ pub(super) fn rows(line: &Line<'_>, facts: &mut Facts) {
         enter(&found["name"], &found["value"], unit, line, facts);
     } else if let Some(found) = captures(&CURRENT, line.text) {
         enter("MEMLOCK", &found["value"], 1024, line, facts);
+    }
+}
+
+/// What a command line sets: `ulimit -n 16`, `prlimit --nproc=1 PROGRAM`, options of an engine.
+pub(super) fn read_typed(line: &Line<'_>, facts: &mut Facts) {
+    rows(line, facts);
+    let Some(found) = captures(&SET, line.text) else { return };
+    let flag = found.name("flag").and_then(|flag| flag.as_str().chars().next());
+    let limit = match flag {
+        Some(flag) => parse::ulimit_one(flag, &found["value"]),
+        None => {
+            let name = found.name("name").map_or("", |name| name.as_str());
+            enter(name, &found["long"], 1, line, facts);
+            None
+        }
+    };
+    if let Some(limit) = limit {
+        push(limit, line, facts);
     }
 }
 
@@ -167,7 +188,7 @@ mod tests {
     fn every_expression_compiles() {
         let all = [
             &SHELL_ROW, &PRLIMIT_ROW, &TRACED, &OPTION, &SAID, &NAMED, &CURRENT, &OPEN_FILES,
-            &LOCKED, &CONFIGURED, &PIDS,
+            &LOCKED, &CONFIGURED, &PIDS, &SET,
         ];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }

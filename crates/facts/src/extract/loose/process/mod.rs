@@ -18,7 +18,7 @@ mod wsl;
 
 pattern! {
     /// A cheap look first: most lines of most texts are of something else.
-    ANY = r"(?i-u)limit|rlim|NOFILE|memlock|max (?:open|locked|proc|addr)|open files|too many|/dev/shm|shm|shared memory|bus error|No space left|unavailable|start new thread|pids|ibv_|ENOMEM|map segment|ordinal|device_count|deserialize|device id|set_device|cuda:\d|LD_PRELOAD|ld\.so\.preload|CUDA_DISABLE_CONTROL|libvgpu|HAMi|4pdvGPU|gemhook|libcuda[-_]|nvshare|intercept|preload|interpos|WSL|microsoft-standard|libnvidia|nvidia-(?:driver|utils|compute|headless)|libcuda1|cuda-drivers|nvidia-smi|persistenced|cu_?init|mmap\(|seconds|slow|crawl|takes|\d ?s\b|^real|image|ipc|--?gpus?|gpu_|device_id|SetDevice|cuDeviceGet|local_rank|VISIBLE_DEVICES"
+    ANY = r"(?i-u)limit|rlim|NOFILE|memlock|max (?:open|locked|proc|addr)|open files|too many|/dev/shm|shm|shared memory|bus error|No space left|unavailable|start new thread|pids|ibv_|ENOMEM|map segment|ordinal|device_count|deserialize|device id|set_device|cuda:\d|LD_PRELOAD|ld\.so\.preload|CUDA_DISABLE_CONTROL|libvgpu|HAMi|4pdvGPU|gemhook|libcuda[-_]|nvshare|intercept|preload|interpos|WSL|microsoft-standard|libnvidia|nvidia-(?:driver|utils|compute|headless)|libcuda1|cuda-drivers|nvidia-smi|persistenced|cu_?init|mmap\(|seconds|slow|crawl|takes|half a|\d ?s\b|^real|image|ipc|--?gpus?|gpu_|device_id|SetDevice|cuDeviceGet|local_rank|VISIBLE_DEVICES"
 }
 
 /// Most entries of one kind: a program that repeats itself tells nothing new.
@@ -41,6 +41,17 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
         limits::read_prose(line, facts);
         attempts::read(line, facts);
     }
+}
+
+/// Reads a command line: limits, sizes and indices that it sets.
+pub(super) fn read_typed(line: &Line<'_>, facts: &mut Facts) {
+    if !matches(&ANY, line.text) {
+        return;
+    }
+    limits::read_typed(line, facts);
+    shared_memory::read(line, false, facts);
+    ordinals::read(line, facts);
+    packages::read(line, facts);
 }
 
 /// Keeps an entry unless the same one is known.

@@ -11,7 +11,10 @@ pattern! {
     TAKES = r"(?i)\b(?P<what>nvidia-smi|cu_?init|torch\.cuda\.\w+\(\)|CUDA init\w*|nvmlInit\w*|nvidia-container-cli)\b[^\n\d]{0,120}?\b(?:takes?|took|needs?|needed|taking|lasts|in|after)\b[^\n\d]{0,24}(?P<seconds>\d+(?:\.\d+)?)\s*(?P<unit>s|sec|secs|seconds|m|min|minutes)\b"
 }
 pattern! {
-    SAID = r"(?i)\b(?P<what>nvidia-smi|cu_?init|CUDA (?:init\w*|start\w*))\b[^.\n]{0,40}?\b(?:(?:is|are|gets|runs?|becomes?|very|extremely|so|super|too|really) )*(?:slow(?:ly)?|takes (?:ages|very long|a long time|minutes)|crawls?)\b"
+    SAID = r"(?i)\b(?P<what>nvidia-smi|cu_?init|(?:CUDA|GPU) (?:init\w*|start\w*|programs?|apps?|applications?|containers?))\b[^.\n]{0,40}?\b(?:(?:is|are|gets|runs?|becomes?|very|extremely|so|super|too|really) )*(?:slow(?:ly)?|(?:takes?|needs?) (?:(?:about|over|almost|more than|up to) )?(?:ages|very long|a long time|half a minute|a (?:full |whole )?minute|several (?:seconds|minutes)|minutes)|crawls?)\b"
+}
+pattern! {
+    TIMED = r"(?i)\btime (?P<what>nvidia-smi)\b[^\n\d]{0,24}(?P<seconds>\d+(?:\.\d+)?)\s*(?P<unit>s|sec|seconds|m|min|minutes)\b"
 }
 pattern! { DENIED = r"(?i)\b(?:not|n't|no longer|never)\b[^.\n]{0,12}\bslow" }
 pattern! { REAL = r"^\s*real\s+(?:(?P<minutes>\d+)m)?\s?(?P<seconds>\d+(?:[.,]\d+)?)s?\s*$" }
@@ -26,7 +29,9 @@ const GIANT_BYTES: u64 = 1 << 30;
 pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
     if let Some(found) = captures(&REAL, line.text) {
         timed(&found, line, facts);
-    } else if prose && let Some(found) = captures(&TAKES, line.text) {
+    } else if prose
+        && let Some(found) = captures(&TIMED, line.text).or_else(|| captures(&TAKES, line.text))
+    {
         let seconds: Option<f64> = found["seconds"].parse().ok();
         let scale = if found["unit"].starts_with(['m', 'M']) { 60.0 } else { 1.0 };
         if let Some(seconds) = seconds {
@@ -76,12 +81,12 @@ mod tests {
 
     #[test]
     fn times_and_mappings() {
-        assert!([&TAKES, &SAID, &DENIED, &REAL, &MAPPING, &SOCKET, &NO_SOCKET].iter().all(|pattern| pattern.is_some()));
+        assert!([&TAKES, &SAID, &TIMED, &DENIED, &REAL, &MAPPING, &SOCKET, &NO_SOCKET].iter().all(|pattern| pattern.is_some()));
         let facts = lines_of("nvidia-smi takes 24 s with the persistence daemon running and 2 s without");
         assert_eq!(facts.process.slow_starts[0].value, ("nvidia-smi".to_owned(), Some(24.0)));
+        assert_eq!(facts.process.persistenced.value(), Some(&true));
         let facts = lines_of("nvidia-smi is extremely slow inside containers");
         assert_eq!(facts.process.slow_starts[0].value, ("nvidia-smi".to_owned(), None));
-        assert_eq!(facts.process.persistenced.value(), Some(&true));
         let facts = lines_of("mmap(NULL, 51539607552, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f");
         assert_eq!(facts.process.giant_mappings[0].value, 51_539_607_552);
     }

@@ -12,7 +12,8 @@ const RM_ALLOC: u32 = 103;
 
 /// Whether the line names the unanswered call.
 pub(super) fn tells_call(event: &LogEvent) -> bool {
-    matches!(event.signature, "GSP_RPC_TIMEOUT" | "GSP_RPC_TIMEOUT_OLD") && event.get("fn").is_some()
+    matches!(event.signature, "GSP_RPC_TIMEOUT" | "GSP_RPC_TIMEOUT_OLD")
+        && event.get("fn").is_some()
 }
 
 /// What the line says, in words.
@@ -32,7 +33,9 @@ pub(super) fn silence(facts: &Facts, event: &LogEvent) -> String {
 
 fn without_call(event: &LogEvent) -> &'static str {
     match event.signature {
-        "GSP_HEARTBEAT" | "GSP_HEARTBEAT_RM" | "GSP_HEARTBEAT_LIBOS" => "the GSP's heartbeat stopped",
+        "GSP_HEARTBEAT" | "GSP_HEARTBEAT_RM" | "GSP_HEARTBEAT_LIBOS" => {
+            "the GSP's heartbeat stopped"
+        }
         "GSP_CRASHCAT" | "GSP_CRASHCAT_ANY" => "the GSP reported a crash of its own",
         "XID" if event.get("xid") == Some("120") => "the GSP reported an error of its own",
         _ => "the GSP did not answer in time",
@@ -47,9 +50,9 @@ fn call(facts: &Facts, event: &LogEvent) -> Option<String> {
         .and_then(|branch| gsp_rpc::function_in(number, branch))
         .or_else(|| gsp_rpc::function(number));
     let name = function.map_or_else(|| format!("function {number}"), |rpc| rpc.name.to_owned());
-    let word = event.get("d0").and_then(|word| {
-        u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()
-    });
+    let word = event
+        .get("d0")
+        .and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
     let Some(word) = word.and_then(|word| u32::try_from(word).ok()) else {
         return Some(name);
     };

@@ -1,0 +1,50 @@
+//! `gpudx trace -- COMMAND…` and `gpudx trace -p PID`
+
+mod lines;
+mod sums;
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use probe::trace::{self, Event, Options, Target};
+
+use self::lines::Lines;
+use crate::args::{DataFormat, TraceArgs};
+use crate::exit::Exit;
+use crate::output;
+
+/// Where the trace goes. What is written is there at once: the trace must tell of a call that
+/// never returns even when nothing comes after it.
+type Out = Box<dyn Write>;
+
+/// Traces and tells. The program's own output stays its own; the trace goes to standard error.
+pub(crate) fn run(args: &TraceArgs) -> Exit {
+    let mut out: Out = match &args.output {
+        None => Box::new(io::stderr()),
+        Some(path) => match File::create(path) {
+            Ok(file) => Box::new(file),
+            Err(error) => {
+                return output::complain(&format!("{}: {error}", path.display()), Exit::Undetermined);
+            }
+        },
+    };
+    let target = match args.pid {
+        Some(pid) => Target::Attach(pid),
+        None => Target::Launch(args.command.clone()),
+    };
+    let options = Options { deadline: args.deadline, hold: args.hold };
+    let mut lines = Lines::default();
+    // There is nobody to tell when the trace cannot be written, and the program goes on.
+    let mut tell = |event: &Event<'_>| {
+        let text = match args.format {
+            DataFormat::Text => lines.event(event),
+            DataFormat::Json => trace::json_line(event) + "\n",
+        };
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    };
+    match trace::run(&target, options, &mut tell) {
+        Ok(summary) if summary.in_flight.is_empty() => Exit::Fine,
+        Ok(_) => Exit::Fault,
+        Err(refusal) => output::complain(&refusal.to_string(), Exit::Undetermined),
+    }
+}

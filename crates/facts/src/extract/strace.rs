@@ -1,0 +1,213 @@
+//! A trace by strace: which call to the driver was in flight when it ended, which failed, and
+//! which was repeated without end. Opens that failed are entered where other texts tell of them,
+//! by the readers of loose text.
+
+use crate::model::cuda::{Stage, Trial, TrialResult};
+use crate::model::node::NodeOpen;
+use crate::model::{Facts, Note, ProbeRun};
+use crate::observed::{Origin, Seen};
+use crate::parse::strace::{self, End, Strace, Traced};
+use crate::raw::RawItem;
+use crate::wire::{Outcome, Stuck};
+
+/// The name under which a trace is entered as a run.
+const RUN: &str = "strace";
+/// From how many calls in a row that are the same on repetition is no start-up any more. Where
+/// the trace does not show what a control or an allocation is about, different ones look alike.
+const STORM: usize = 200;
+const STORM_OF_UNSHOWN: usize = 2000;
+
+/// Reads a text that may hold a trace.
+pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
+    if !(text.contains("ioctl(") || text.contains("/dev/nvidia")) {
+        return;
+    }
+    let strace = strace::parse(text).value;
+    if strace.calls.is_empty() {
+        return;
+    }
+    facts.mentions_gpu = true;
+    let origin = |line: u32| item.origin_of_line(line);
+    failures(&strace, &origin, facts);
+    let exited = strace.ends.iter().any(|(_, _, signal)| signal.is_none());
+    let last = last_in_flight(&strace).filter(|_| !exited);
+    if let Some(call) = last {
+        in_flight(&strace, call, &origin, facts);
+    } else if let Some((call, count)) = storm(&strace) {
+        repeated(&strace, call, count, exited, &origin, facts);
+    }
+}
+
+/// UVM's requests that the system call itself refused. Their own status is not in a trace by
+/// strace, which shows the address of the parameters only.
+fn failures(strace: &Strace, origin: &dyn Fn(u32) -> Origin, facts: &mut Facts) {
+    for call in &strace.calls {
+        let errno = match &call.end {
+            End::Failed(errno) => errno.to_string(),
+            End::FailedAs(name) => name.clone(),
+            End::Returned(_) | End::InFlight => continue,
+        };
+        let words = call.words();
+        if words.starts_with("UVM_") {
+            facts.cuda.uvm_failures.push(Seen::new((words, errno), origin(call.line)));
+        }
+    }
+}
+
+/// The call that did not return. Of several the last one: the others' threads wait for it, or it
+/// for them, and the one entered last is what the program came to.
+fn last_in_flight(strace: &Strace) -> Option<&Traced> {
+    strace.calls.iter().rfind(|call| call.end == End::InFlight)
+}
+
+fn in_flight(
+    strace: &Strace,
+    call: &Traced,
+    origin: &dyn Fn(u32) -> Origin,
+    facts: &mut Facts,
+) {
+    let origin = origin(call.line);
+    let (words, node) = (call.words(), &call.node.path);
+    if call.asked.is_none() {
+        facts.node.opens.insert(node.clone(), (NodeOpen::Hung, origin.clone()));
+    }
+    facts.notes.push(Note {
+        text: format!("the trace ends in {words} on {node}, which was entered and did not return"),
+        origin: origin.clone(),
+    });
+    let verb = if call.asked.is_some() { "ioctl " } else { "" };
+    hung(strace, call, &format!("{verb}{words} on {node}"), origin, facts);
+}
+
+/// Enters the end of the trace as a run that hung, and as a trial where it is one of cuInit.
+fn hung(strace: &Strace, call: &Traced, place: &str, origin: Origin, facts: &mut Facts) {
+    let tid = call.thread.unwrap_or(0);
+    let stuck = Stuck {
+        pid: tid,
+        tid,
+        state: "?".to_owned(),
+        call: Some(place.to_owned()),
+        ..Stuck::default()
+    };
+    if strace.loads_cuda || call.words().starts_with("UVM_") {
+        facts.cuda.trials.push(Trial {
+            stage: Stage::Init,
+            result: TrialResult::Hung { killable: None },
+            fresh_process: None,
+            hmm_disabled: None,
+            seconds: None,
+            traced: true,
+            what: "cuInit".to_owned(),
+            under: None,
+            origin: origin.clone(),
+        });
+    }
+    facts.probes.push(ProbeRun {
+        probe: RUN.to_owned(),
+        trial: 1,
+        outcome: Outcome::TimedOut,
+        code: None,
+        seconds: 0.0,
+        pid: call.thread,
+        calls: Vec::new(),
+        in_flight: Some((call.words(), Some(call.node.path.clone()))),
+        stuck: Some(stuck),
+        notes: Vec::new(),
+        end_notes: Vec::new(),
+        traced: true,
+        origin,
+    });
+}
+
+/// The longest row of the same call on the same node, when it is too long for a start-up.
+fn storm(strace: &Strace) -> Option<(&Traced, usize)> {
+    let same = |one: &Traced, other: &Traced| {
+        let asked = |call: &Traced| call.asked.as_ref().map(|asked| (asked.number, asked.object));
+        one.thread == other.thread && one.node == other.node && asked(one) == asked(other)
+    };
+    let rows = strace.calls.chunk_by(same);
+    let longest = rows.max_by_key(|row| row.len())?;
+    let first = longest.first()?;
+    let unshown = ["NV_ESC_RM_CONTROL", "NV_ESC_RM_ALLOC"].contains(&first.words().as_str());
+    let limit = if unshown { STORM_OF_UNSHOWN } else { STORM };
+    (longest.len() >= limit).then_some((first, longest.len()))
+}
+
+fn repeated(
+    strace: &Strace,
+    call: &Traced,
+    count: usize,
+    exited: bool,
+    origin: &dyn Fn(u32) -> Origin,
+    facts: &mut Facts,
+) {
+    let origin = origin(call.line);
+    let place = format!("{} on {}", call.words(), call.node.path);
+    facts.notes.push(Note {
+        text: format!(
+            "{place} is called {count} times in a row: a library asks again and again, as it does \
+             when the driver answers EAGAIN or NV_ERR_BUSY_RETRY"
+        ),
+        origin: origin.clone(),
+    });
+    if !exited {
+        hung(strace, call, &format!("a loop of {place}"), origin, facts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::{ItemName, RawSet};
+
+    fn read(text: &str) -> Facts {
+        let name = ItemName::Text("trace.txt".to_owned());
+        crate::extract(&RawSet::from_iter([RawItem::new(name, text.as_bytes())]))
+    }
+
+    const START: &str = "993 openat(AT_FDCWD, \"/usr/lib/libcuda.so.1\", O_RDONLY|O_CLOEXEC) = 3\n\
+        993 openat(AT_FDCWD, \"/dev/nvidia-uvm\", O_RDWR|O_CLOEXEC) = 9\n";
+
+    #[test]
+    fn a_call_in_flight_is_where_cuinit_hangs() {
+        let ends = ["", "993 +++ killed by SIGKILL +++\n"];
+        for end in ends {
+            let facts =
+                read(&format!("{START}993 ioctl(9, _IOC(_IOC_NONE, 0, 0x25, 0), 0x7ffc <unfinished ...>\n{end}"));
+            let [trial] = facts.cuda.trials.as_slice() else { panic!("{:?}", facts.cuda.trials) };
+            assert!(matches!(trial.result, TrialResult::Hung { .. }) && trial.traced);
+            assert_eq!(trial.origin.line, 3);
+            let stuck = facts.probes[0].stuck.as_ref().unwrap();
+            assert_eq!(stuck.call.as_deref(), Some("ioctl UVM_REGISTER_GPU on /dev/nvidia-uvm"));
+        }
+    }
+
+    #[test]
+    fn a_program_that_exited_did_not_hang() {
+        let facts = read(&format!("{START}993 ioctl(9, 0x25, 0x7ffc <unfinished ...>\n993 +++ exited with 0 +++\n"));
+        assert!(facts.cuda.trials.is_empty() && facts.probes.is_empty());
+        let facts = read(&format!(
+            "{START}993 ioctl(9, 0x25, 0x7ffc <unfinished ...>\n994 close(4) = 0\n993 <... ioctl resumed>) = 0\n"
+        ));
+        assert!(facts.cuda.trials.is_empty() && facts.probes.is_empty());
+    }
+
+    #[test]
+    fn an_open_in_flight_and_a_refused_request() {
+        let facts = read("openat(AT_FDCWD, \"/dev/nvidia0\", O_RDWR|O_CLOEXEC");
+        assert_eq!(facts.node.opens["/dev/nvidia0"].0, NodeOpen::Hung);
+        let facts = read(&format!("{START}993 ioctl(9, 0x25, 0x7ffc) = -1 ENOMEM (Cannot allocate memory)\n"));
+        let failure = &facts.cuda.uvm_failures[0];
+        assert_eq!(failure.value, ("UVM_REGISTER_GPU".to_owned(), "ENOMEM".to_owned()));
+    }
+
+    #[test]
+    fn a_storm_of_one_call_is_told_and_a_start_is_none() {
+        let line = "993 ioctl(9, 0x30000001, 0x7ffc) = 0\n";
+        let facts = read(&format!("{START}{}", line.repeat(STORM)));
+        assert!(facts.notes.iter().any(|note| note.text.contains("200 times in a row")));
+        assert_eq!(facts.cuda.trials.len(), 1);
+        let facts = read(&format!("{START}{}", line.repeat(STORM - 1)));
+        assert!(facts.cuda.trials.is_empty());
+    }
+}

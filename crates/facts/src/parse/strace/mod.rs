@@ -1,0 +1,210 @@
+//! What strace prints, as calls to the driver.
+//!
+//! All usual forms are read: with and without `-f` (`[pid 7]`, or the number alone as `-o` writes
+//! it), `-t`, `-tt`, `-ttt`, `-r`, `-T` and `-y`; calls that another thread's line interrupts
+//! (`<unfinished ...>`, `<... ioctl resumed>`); requests as `_IOC(…)`, `_IOWR(…)`, a bare number
+//! or strace's own name; parameters that were dumped as a string.
+
+mod arguments;
+pub mod driver_call;
+mod line;
+mod requests;
+
+use std::collections::BTreeMap;
+
+use self::driver_call::{Asked, Node};
+use self::line::{Content, Line};
+use super::{Parsed, numbered};
+use crate::observed::Errno;
+
+/// Most calls that are kept: a retry storm is told after far fewer.
+const CALLS_LIMIT: usize = 200_000;
+/// Most descriptors that are followed at a time.
+const DESCRIPTORS_LIMIT: usize = 65_536;
+/// Longest line that is read.
+const LINE_LIMIT: usize = 8192;
+
+/// What a trace shows of the driver.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Strace {
+    /// Calls to nodes of the driver, in the order in which they were entered.
+    pub calls: Vec<Traced>,
+    /// How many lines are strace's, whatever they tell.
+    pub lines: u32,
+    /// How processes ended: the line, the process where it is shown, and the signal for one that
+    /// was killed.
+    pub ends: Vec<(u32, Option<u32>, Option<String>)>,
+    /// True when the program opened a libcuda.
+    pub loads_cuda: bool,
+}
+
+/// A call to a node of the driver.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Traced {
+    /// The line on which it was entered.
+    pub line: u32,
+    /// The thread, when the trace tells threads apart.
+    pub thread: Option<u32>,
+    /// The node.
+    pub node: Node,
+    /// What was asked; `None` for an open.
+    pub asked: Option<Asked>,
+    /// The address of an ioctl's parameters, where shown.
+    pub address: Option<u64>,
+    /// How it ended.
+    pub end: End,
+    /// How long it took, where `-T` shows it.
+    pub seconds: Option<f64>,
+}
+
+/// How a traced call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// It returned this.
+    Returned(i64),
+    /// It failed with this errno.
+    Failed(Errno),
+    /// It failed with an errno of this name, which is not in the table.
+    FailedAs(String),
+    /// The trace or the process ended before it returned.
+    InFlight,
+}
+
+impl Traced {
+    /// The call in words: `open`, `UVM_REGISTER_GPU`.
+    pub fn words(&self) -> String {
+        self.asked.as_ref().map_or_else(|| "open".to_owned(), Asked::words)
+    }
+
+    /// True when the number is in the tables.
+    pub fn known(&self) -> bool {
+        self.asked.as_ref().is_none_or(|asked| asked.known)
+    }
+}
+
+/// Reads a trace. Lines that are not strace's are passed over, since what the traced program
+/// prints stands between.
+pub fn parse(text: &str) -> Parsed<Strace> {
+    let mut reader = Reader::default();
+    let mut parsed = Parsed::clean(());
+    for (number, text) in numbered(text) {
+        if text.len() > LINE_LIMIT {
+            parsed.complain(number, "line too long for a trace");
+        } else if let Some(line) = line::parse(text) {
+            reader.strace.lines += 1;
+            reader.line(number, &line);
+        }
+        if reader.strace.calls.len() >= CALLS_LIMIT {
+            parsed.complain(number, "the calls after this are not read");
+            break;
+        }
+    }
+    Parsed { value: reader.strace, complaints: parsed.complaints }
+}
+
+#[derive(Default)]
+struct Reader {
+    strace: Strace,
+    /// What descriptors lead to, for traces without `-y`.
+    nodes: BTreeMap<u32, Node>,
+    /// The call that each thread is in, by its place in the list, and the text of its arguments.
+    entered: BTreeMap<Option<u32>, (Option<usize>, String)>,
+}
+
+impl Reader {
+    fn line(&mut self, number: u32, line: &Line<'_>) {
+        match &line.content {
+            Content::Call { name, arguments, result } => {
+                let index = self.enter(number, line.thread, name, arguments);
+                match result {
+                    Some(result) => self.leave(index, name, arguments, result),
+                    None => {
+                        self.entered.insert(line.thread, (index, (*arguments).to_owned()));
+                    }
+                }
+            }
+            Content::Resumed { name, result } => {
+                if let Some((index, arguments)) = self.entered.remove(&line.thread) {
+                    self.leave(index, name, &arguments, result);
+                }
+            }
+            Content::Ended { killed_by } => {
+                let signal = killed_by.map(str::to_owned);
+                self.strace.ends.push((number, line.thread, signal));
+            }
+            Content::Signal => {}
+        }
+    }
+
+    /// Takes a call of the driver's in, and gives its place.
+    fn enter(&mut self, line: u32, thread: Option<u32>, name: &str, text: &str) -> Option<usize> {
+        let words = arguments::split(text);
+        let (node, asked, address) = match name {
+            "ioctl" => {
+                let (descriptor, link) = arguments::descriptor(words.first()?)?;
+                let node = link.and_then(Node::of).or_else(|| self.nodes.get(&descriptor).cloned())?;
+                let request = words.get(1)?;
+                let parameters = words.get(2).copied().unwrap_or("");
+                let bytes = arguments::dumped(parameters).unwrap_or_default();
+                let asked = match requests::number(request) {
+                    Some(number) => driver_call::asked(&node, number, &bytes, &mut |_, _| None),
+                    None => Asked { request: (*request).to_owned(), ..Asked::default() },
+                };
+                (node, Some(asked), arguments::number(parameters))
+            }
+            "open" | "openat" | "openat2" => {
+                let path = arguments::quoted(words.get(usize::from(name != "open"))?)?;
+                self.strace.loads_cuda |= path.contains("/libcuda.so");
+                (Node::of(path)?, None, None)
+            }
+            _ => return None,
+        };
+        let end = End::InFlight;
+        self.strace.calls.push(Traced { line, thread, node, asked, address, end, seconds: None });
+        Some(self.strace.calls.len() - 1)
+    }
+
+    fn leave(&mut self, index: Option<usize>, name: &str, text: &str, result: &line::Outcome<'_>) {
+        self.follow(name, text, result);
+        let Some(call) = index.and_then(|index| self.strace.calls.get_mut(index)) else { return };
+        call.seconds = result.seconds;
+        call.end = match (result.value, result.errno) {
+            (_, Some(name)) => Errno::from_name(name)
+                .map_or_else(|| End::FailedAs(name.to_owned()), End::Failed),
+            (Some(value), None) => End::Returned(value),
+            (None, None) => End::InFlight,
+        };
+    }
+
+    /// Keeps the table of descriptors.
+    fn follow(&mut self, name: &str, text: &str, result: &line::Outcome<'_>) {
+        let Some(value) = result.value.and_then(|value| u32::try_from(value).ok()) else { return };
+        let words = arguments::split(text);
+        let first = words.first().copied().unwrap_or("");
+        let node = match name {
+            "close" => {
+                if let Some((descriptor, _)) = arguments::descriptor(first) {
+                    self.nodes.remove(&descriptor);
+                }
+                return;
+            }
+            "open" | "openat" | "openat2" => {
+                let path = words.get(usize::from(name != "open"));
+                path.and_then(|path| Node::of(arguments::quoted(path)?))
+            }
+            "dup" | "dup2" | "dup3" => arguments::descriptor(first)
+                .and_then(|(descriptor, _)| self.nodes.get(&descriptor).cloned()),
+            "fcntl" if text.contains("F_DUPFD") => arguments::descriptor(first)
+                .and_then(|(descriptor, _)| self.nodes.get(&descriptor).cloned()),
+            _ => return,
+        };
+        match node {
+            Some(node) if self.nodes.len() < DESCRIPTORS_LIMIT => {
+                self.nodes.insert(value, node);
+            }
+            _ => {
+                self.nodes.remove(&value);
+            }
+        }
+    }
+}
