@@ -24,7 +24,10 @@ pub(crate) fn run(args: &TraceArgs) -> Exit {
         Some(path) => match File::create(path) {
             Ok(file) => Box::new(file),
             Err(error) => {
-                return output::complain(&format!("{}: {error}", path.display()), Exit::Undetermined);
+                return output::complain(
+                    &format!("{}: {error}", path.display()),
+                    Exit::Undetermined,
+                );
             }
         },
     };

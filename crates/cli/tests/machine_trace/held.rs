@@ -2,7 +2,6 @@
 
 use std::process::{Command, Stdio};
 
-
 use libtest_mimic::Trial;
 
 use crate::frozen::FileSystem;

@@ -58,10 +58,8 @@ fn killed() -> Outcome {
 fn refused() -> Outcome {
     let trace = Trace::new()?;
     for program in ["no-program-has-this-name", "/dev/null", "/proc/version"] {
-        let output = trace
-            .command(&["--", program])
-            .stderr(std::process::Stdio::piped())
-            .output()?;
+        let output =
+            trace.command(&["--", program]).stderr(std::process::Stdio::piped()).output()?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.code() != Some(2) || !said.contains(program) {
             return Err(format!("{program}: {said}").into());

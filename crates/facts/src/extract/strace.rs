@@ -60,12 +60,7 @@ fn last_in_flight(strace: &Strace) -> Option<&Traced> {
     strace.calls.iter().rfind(|call| call.end == End::InFlight)
 }
 
-fn in_flight(
-    strace: &Strace,
-    call: &Traced,
-    origin: &dyn Fn(u32) -> Origin,
-    facts: &mut Facts,
-) {
+fn in_flight(strace: &Strace, call: &Traced, origin: &dyn Fn(u32) -> Origin, facts: &mut Facts) {
     let origin = origin(call.line);
     let (words, node) = (call.words(), &call.node.path);
     if call.asked.is_none() {
@@ -172,8 +167,9 @@ mod tests {
     fn a_call_in_flight_is_where_cuinit_hangs() {
         let ends = ["", "993 +++ killed by SIGKILL +++\n"];
         for end in ends {
-            let facts =
-                read(&format!("{START}993 ioctl(9, _IOC(_IOC_NONE, 0, 0x25, 0), 0x7ffc <unfinished ...>\n{end}"));
+            let facts = read(&format!(
+                "{START}993 ioctl(9, _IOC(_IOC_NONE, 0, 0x25, 0), 0x7ffc <unfinished ...>\n{end}"
+            ));
             let [trial] = facts.cuda.trials.as_slice() else { panic!("{:?}", facts.cuda.trials) };
             assert!(matches!(trial.result, TrialResult::Hung { .. }) && trial.traced);
             assert_eq!(trial.origin.line, 3);
@@ -184,7 +180,9 @@ mod tests {
 
     #[test]
     fn a_program_that_exited_did_not_hang() {
-        let facts = read(&format!("{START}993 ioctl(9, 0x25, 0x7ffc <unfinished ...>\n993 +++ exited with 0 +++\n"));
+        let facts = read(&format!(
+            "{START}993 ioctl(9, 0x25, 0x7ffc <unfinished ...>\n993 +++ exited with 0 +++\n"
+        ));
         assert!(facts.cuda.trials.is_empty() && facts.probes.is_empty());
         let facts = read(&format!(
             "{START}993 ioctl(9, 0x25, 0x7ffc <unfinished ...>\n994 close(4) = 0\n993 <... ioctl resumed>) = 0\n"
@@ -196,7 +194,9 @@ mod tests {
     fn an_open_in_flight_and_a_refused_request() {
         let facts = read("openat(AT_FDCWD, \"/dev/nvidia0\", O_RDWR|O_CLOEXEC");
         assert_eq!(facts.node.opens["/dev/nvidia0"].0, NodeOpen::Hung);
-        let facts = read(&format!("{START}993 ioctl(9, 0x25, 0x7ffc) = -1 ENOMEM (Cannot allocate memory)\n"));
+        let facts = read(&format!(
+            "{START}993 ioctl(9, 0x25, 0x7ffc) = -1 ENOMEM (Cannot allocate memory)\n"
+        ));
         let failure = &facts.cuda.uvm_failures[0];
         assert_eq!(failure.value, ("UVM_REGISTER_GPU".to_owned(), "ENOMEM".to_owned()));
     }

@@ -27,12 +27,11 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
         });
         piece.taken_at = item.taken_at;
         piece.partial = item.partial;
-        match &segment.command {
-            Some(line) => commands::apply(line, segment.command_line, &piece, facts),
-            None => {
-                loose::apply(&piece, &segment.text, facts);
-                strace::apply(&piece, &segment.text, facts);
-            }
+        if let Some(line) = &segment.command {
+            commands::apply(line, segment.command_line, &piece, facts);
+        } else {
+            loose::apply(&piece, &segment.text, facts);
+            strace::apply(&piece, &segment.text, facts);
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn apply(facts: &mut Facts) {
         && !facts.log.xids().any(|(xid, _)| xid == 79)
         && let Some(origin) = facts.log.told_off_bus.first().cloned()
     {
-        facts.log.events.push(event("FALLEN_BUS", None, &origin));
+        facts.log.events.push(event("FALLEN_BUS_TOLD", None, &origin));
     }
     application_faults(facts);
 }

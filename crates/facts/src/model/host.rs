@@ -81,6 +81,8 @@ pub struct Host {
     pub hypervisor: Observed<String>,
     /// Container.
     pub container: Observed<ContainerKind>,
+    /// That a report speaks of a container, without the kind being known.
+    pub container_told: Observed<bool>,
     /// Windows Subsystem for Linux (/dev/dxg): no PCI device is normal there.
     pub wsl: Observed<bool>,
     /// Tegra: an integrated GPU, which is not on the PCI bus.

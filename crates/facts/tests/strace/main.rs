@@ -8,8 +8,8 @@ const RECORDINGS: [(&str, &str, usize); 6] = [
     ("cuinit-compat", include_str!("../data/strace/cuinit-compat.strace"), 5),
     ("cuinit-healthy", include_str!("../data/strace/cuinit-healthy.strace"), 196),
     ("cuinit-ulimitv", include_str!("../data/strace/cuinit-ulimitv.strace"), 198),
-    ("nvidia-smi-L", include_str!("../data/strace/nvidia-smi-L.strace"), 41),
-    ("nvidia-smi-q", include_str!("../data/strace/nvidia-smi-q.strace"), 189),
+    ("nvidia-smi-L", include_str!("../data/strace/nvidia-smi-L.strace"), 40),
+    ("nvidia-smi-q", include_str!("../data/strace/nvidia-smi-q.strace"), 188),
     ("nvml-init", include_str!("../data/strace/nvml-init.strace"), 34),
 ];
 

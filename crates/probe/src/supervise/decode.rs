@@ -1,5 +1,7 @@
 //! The system call that a stuck thread is in, from /proc/PID/task/TID/syscall.
 
+use facts::parse::strace::driver_call::{self, Node};
+
 /// What `syscall` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum InCall {
@@ -11,8 +13,13 @@ pub(super) enum InCall {
     Call(String),
 }
 
-/// Decodes the line of `syscall`; `descriptor` tells what a descriptor of the process leads to.
-pub(super) fn decode(line: &str, descriptor: impl Fn(u64) -> Option<String>) -> Option<InCall> {
+/// Decodes the line of `syscall`; `descriptor` tells what a descriptor of the process leads to,
+/// `memory` reads so many bytes of the process at an address.
+pub(super) fn decode(
+    line: &str,
+    descriptor: impl Fn(u64) -> Option<String>,
+    mut memory: impl FnMut(u64, usize) -> Option<Vec<u8>>,
+) -> Option<InCall> {
     let line = line.trim();
     if line == "running" {
         return Some(InCall::Running);
@@ -26,9 +33,10 @@ pub(super) fn decode(line: &str, descriptor: impl Fn(u64) -> Option<String>) -> 
         .map(|word| u64::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).unwrap_or(0));
     let first = arguments.next().unwrap_or(0);
     let second = arguments.next().unwrap_or(0);
+    let third = arguments.next().unwrap_or(0);
     let target = || descriptor(first);
     let words = match call_name(number) {
-        Some("ioctl") => ioctl(second, target()),
+        Some("ioctl") => ioctl(second, third, target(), &mut memory),
         Some(name) if takes_descriptor(name) => on(name, target()),
         Some(name) => name.to_owned(),
         None => format!("system call {number}"),
@@ -37,19 +45,22 @@ pub(super) fn decode(line: &str, descriptor: impl Fn(u64) -> Option<String>) -> 
 }
 
 /// The words for an ioctl. A request number means something only together with its node: UVM's
-/// are small integers that other drivers use too.
-fn ioctl(request: u64, node: Option<String>) -> String {
+/// are small integers that other drivers use too. What a control is about stands in its parameters.
+fn ioctl(
+    request: u64,
+    address: u64,
+    node: Option<String>,
+    memory: &mut dyn FnMut(u64, usize) -> Option<Vec<u8>>,
+) -> String {
     // The kernel takes a 32-bit request, whatever the register's upper half holds.
     let number = u32::try_from(request & u64::from(u32::MAX)).unwrap_or(0);
-    let path = node.as_deref().unwrap_or("");
-    let name = if path.starts_with("/dev/nvidia-uvm") {
-        nvabi::uvm::by_request(number).map(|row| row.name.to_owned())
-    } else if path.starts_with("/dev/nvidia") {
-        nvabi::ioctl::decode_request(number).map(|row| row.name.to_owned())
-    } else {
-        None
+    let Some(driver) = node.as_deref().and_then(Node::of) else {
+        return on(&format!("ioctl {number:#x}"), node);
     };
-    on(&format!("ioctl {}", name.unwrap_or_else(|| format!("{number:#x}"))), node)
+    let length = driver_call::naming_bytes(&driver, number);
+    let parameters = memory(address, length).unwrap_or_default();
+    let asked = driver_call::asked(&driver, number, &parameters, memory);
+    on(&format!("ioctl {}", asked.words()), node)
 }
 
 fn on(call: &str, target: Option<String>) -> String {
@@ -113,7 +124,7 @@ mod tests {
     use super::*;
 
     fn check(line: &str, node: Option<&str>, expected: &str) {
-        let decoded = decode(line, |_| node.map(str::to_owned));
+        let decoded = decode(line, |_| node.map(str::to_owned), |_, _| None);
         assert_eq!(decoded, Some(InCall::Call(expected.to_owned())), "{line}");
     }
 
@@ -133,14 +144,27 @@ mod tests {
     }
 
     #[test]
+    fn a_control_is_named_from_its_parameters() {
+        let control = |_, length| {
+            let mut parameters = vec![0_u8; length];
+            parameters[8..12].copy_from_slice(&0x214_u32.to_ne_bytes());
+            Some(parameters)
+        };
+        let line = ioctl_line(0xc020_462a);
+        let decoded = decode(&line, |_| Some("/dev/nvidiactl".to_owned()), control);
+        let expected = "ioctl RM_CONTROL NV0000_CTRL_CMD_GPU_GET_PROBED_IDS on /dev/nvidiactl";
+        assert_eq!(decoded, Some(InCall::Call(expected.to_owned())));
+    }
+
+    #[test]
     fn other_calls_and_no_call() {
         let line = format!("{} 0xffffff9c 0x7ffe 0x241 0x1b6 0x0 0x0 0x7f 0x7e", libc::SYS_openat);
         check(&line, Some("/"), "openat");
         let line = format!("{} 0x3 0x7ffe 0x10 0x0 0x0 0x0 0x7f 0x7e", libc::SYS_read);
         check(&line, Some("/proc/driver/nvidia/version"), "read on /proc/driver/nvidia/version");
         check("4999 0x0 0x0 0x0 0x0 0x0 0x0 0x7f 0x7e", None, "system call 4999");
-        assert_eq!(decode("running\n", |_| None), Some(InCall::Running));
-        assert_eq!(decode("-1 0x7ffe 0x7f", |_| None), Some(InCall::NoCall));
-        assert_eq!(decode("", |_| None), None);
+        assert_eq!(decode("running\n", |_| None, |_, _| None), Some(InCall::Running));
+        assert_eq!(decode("-1 0x7ffe 0x7f", |_| None, |_, _| None), Some(InCall::NoCall));
+        assert_eq!(decode("", |_| None, |_, _| None), None);
     }
 }

@@ -9,6 +9,7 @@ use facts::wire::Stuck;
 use super::decode::{InCall, decode};
 use super::proc_task::{self, TaskStat};
 use crate::sys::process::clock_ticks_per_second;
+use crate::trace::memory::{Care, Memory};
 
 /// Most frames of a kernel stack that are kept.
 const FRAMES_LIMIT: usize = 32;
@@ -94,8 +95,11 @@ fn look_closer(pid: u32, tid: u32, stat: TaskStat, first: &Sample) -> Thread {
         )
     });
     let mut not_readable = Vec::new();
+    // The call may be the very one that holds the memory lock.
+    let mut memory = Memory::default();
+    let read = |address, length| memory.read(pid, Care::Careful, address, length);
     let call = match proc_task::file(pid, tid, "syscall") {
-        Ok(line) => match decode(&line, |fd| proc_task::descriptor(pid, fd)) {
+        Ok(line) => match decode(&line, |fd| proc_task::descriptor(pid, fd), read) {
             Some(InCall::Call(words)) => Some(words),
             Some(InCall::Running | InCall::NoCall) | None => None,
         },

@@ -103,7 +103,8 @@ fn request(number: libc::c_uint, thread: u32, address: usize, data: usize) -> Re
 pub(crate) fn next_stop() -> Result<Option<(u32, Stop)>, Errno> {
     let mut status = 0;
     // SAFETY: `status` is valid for writing; WNOHANG returns at once.
-    let thread = check(unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::WNOHANG) })?;
+    let thread =
+        check(unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::WNOHANG) })?;
     let Ok(thread) = u32::try_from(thread) else { return Ok(None) };
     if thread == 0 {
         return Ok(None);
@@ -135,8 +136,7 @@ fn event_message(thread: u32) -> Option<u32> {
     let mut message: libc::c_ulong = 0;
     let nothing: *mut libc::c_void = std::ptr::null_mut();
     // SAFETY: the kernel writes one word to `message`.
-    let done =
-        unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, thread, nothing, &raw mut message) };
+    let done = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, thread, nothing, &raw mut message) };
     if done < 0 { None } else { u32::try_from(message).ok() }
 }
 
@@ -184,9 +184,7 @@ fn read_registers(thread: u32, into: *mut libc::c_void, length: usize) -> Result
     let thread = libc::pid_t::try_from(thread).map_err(|_| Errno(libc::ESRCH))?;
     let mut vector = libc::iovec { iov_base: into, iov_len: length };
     // SAFETY: the kernel writes at most `iov_len` bytes to what the vector points to.
-    check_long(unsafe {
-        libc::ptrace(libc::PTRACE_GETREGSET, thread, GENERAL, &raw mut vector)
-    })?;
+    check_long(unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread, GENERAL, &raw mut vector) })?;
     Ok(vector.iov_len)
 }
 
@@ -199,21 +197,20 @@ pub(crate) fn read_memory(process: u32, address: u64, into: &mut [u8]) -> Result
     let remote =
         libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: into.len() };
     // SAFETY: the local vector is the whole of `into`; the remote one is checked by the kernel.
-    let read = unsafe {
-        libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0)
-    };
+    let read =
+        unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(read).map_err(|_| last_errno())
 }
 
-/// A signal that ends the tracing, or that tells of a child.
+/// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Woken {
     /// Something happened to a traced thread.
-    ByChild,
+    Child,
     /// This process was asked to end.
-    ByRequest,
+    Request,
     /// The time is up.
-    ByTime,
+    Time,
 }
 
 fn awaited() -> libc::sigset_t {
@@ -254,11 +251,12 @@ pub(crate) fn wait(limit: Duration) -> Woken {
         tv_nsec: libc::c_long::from(limit.subsec_nanos().cast_signed()),
     };
     // SAFETY: both structures are valid for the call; nothing is asked about the signal.
-    let signal = unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const time) };
+    let signal =
+        unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const time) };
     match signal {
-        libc::SIGCHLD => Woken::ByChild,
-        libc::SIGINT | libc::SIGTERM | libc::SIGHUP => Woken::ByRequest,
-        _ => Woken::ByTime,
+        libc::SIGCHLD => Woken::Child,
+        libc::SIGINT | libc::SIGTERM | libc::SIGHUP => Woken::Request,
+        _ => Woken::Time,
     }
 }
 

@@ -89,7 +89,8 @@ fn tell_where(pid: u32, tid: u32, tracer: &mut Tracer<'_>) {
     let Ok(line) = line else { return };
     let mut words = line.split_ascii_whitespace();
     let number = words.next().and_then(|word| word.parse::<i64>().ok());
-    let mut arguments = words.filter_map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
+    let mut arguments =
+        words.filter_map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
     let three = (arguments.next(), arguments.next(), arguments.next());
     if let (Some(libc::SYS_ioctl), (Some(fd), Some(request), Some(address))) = (number, three) {
         tracer.found_inside(tid, fd, request, address);

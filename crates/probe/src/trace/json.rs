@@ -142,8 +142,6 @@ fn of_summary(summary: &Summary) -> Value {
 }
 
 fn of_nodes(totals: &BTreeMap<String, NodeTotal>, key: &str) -> Vec<Value> {
-    let of = |(name, total): (&String, &NodeTotal)| {
-        json!({key: name, "count": total.count, "ms": milliseconds(total.time)})
-    };
+    let of = |(name, total): (&String, &NodeTotal)| json!({key: name, "count": total.count, "ms": milliseconds(total.time)});
     totals.iter().map(of).collect()
 }

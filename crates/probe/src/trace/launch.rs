@@ -96,7 +96,7 @@ fn until_executed(pid: u32, report: &OwnedFd) -> Option<Told> {
             }
             Ok(None) => {
                 let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() || ptrace::wait(left) == ptrace::Woken::ByRequest {
+                if left.is_zero() || ptrace::wait(left) == ptrace::Woken::Request {
                     ptrace::kill(pid);
                     return None;
                 }

@@ -22,13 +22,13 @@ const PAGE: u64 = 4096;
 
 /// A process's memory, as far as it can be read.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     blocked: BTreeSet<u32>,
 }
 
 /// How to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Care {
+pub(crate) enum Care {
     /// Nobody is known to hold the memory lock.
     Direct,
     /// Another thread of the process is in a driver call.
@@ -37,7 +37,13 @@ pub(super) enum Care {
 
 impl Memory {
     /// Up to `length` bytes at an address; fewer where fewer are there.
-    pub(super) fn read(&mut self, pid: u32, care: Care, address: u64, length: usize) -> Option<Vec<u8>> {
+    pub(crate) fn read(
+        &mut self,
+        pid: u32,
+        care: Care,
+        address: u64,
+        length: usize,
+    ) -> Option<Vec<u8>> {
         if length == 0 || address == 0 || self.blocked.contains(&pid) {
             return None;
         }

@@ -18,7 +18,7 @@ mod event;
 mod image;
 mod json;
 mod launch;
-mod memory;
+pub(crate) mod memory;
 mod refusal;
 mod summary;
 mod tracer;

@@ -48,7 +48,9 @@ fn reason(errno: Errno, status: &str, yama: Option<&str>, user: u32) -> String {
     }
     let yama = yama.and_then(|scope| scope.trim().parse::<u32>().ok()).unwrap_or(0);
     if yama >= 3 {
-        return format!("kernel.yama.ptrace_scope is {yama}, which forbids all tracing until a reboot");
+        return format!(
+            "kernel.yama.ptrace_scope is {yama}, which forbids all tracing until a reboot"
+        );
     }
     if user == 0 {
         return "CAP_SYS_PTRACE is missing, or a seccomp or security policy forbids it (as root)"
@@ -57,7 +59,9 @@ fn reason(errno: Errno, status: &str, yama: Option<&str>, user: u32) -> String {
     let owner = field(status, "Uid").and_then(|owner| owner.parse::<u32>().ok());
     match (owner, yama) {
         (Some(owner), _) if owner != user => {
-            format!("it belongs to user {owner} and this is user {user}; root or CAP_SYS_PTRACE may")
+            format!(
+                "it belongs to user {owner} and this is user {user}; root or CAP_SYS_PTRACE may"
+            )
         }
         (_, 2) => "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may trace".to_owned(),
         (_, 1) => "kernel.yama.ptrace_scope is 1: only what gpudx starts itself (gpudx trace -- \

@@ -124,7 +124,8 @@ impl Summary {
 
     /// The names by the time that went there, most first.
     pub fn names_by_time(&self) -> Vec<(&str, &Total)> {
-        let mut names: Vec<_> = self.by_name.iter().map(|(name, total)| (name.as_str(), total)).collect();
+        let mut names: Vec<_> =
+            self.by_name.iter().map(|(name, total)| (name.as_str(), total)).collect();
         names.sort_by(|(_, one), (_, other)| {
             other.time.cmp(&one.time).then(other.count.cmp(&one.count))
         });

@@ -144,7 +144,7 @@ impl<'a> Tracer<'a> {
                     let now = Instant::now();
                     let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
                     let limit = left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL);
-                    if ptrace::wait(limit) == Woken::ByRequest && ends_as != Ended::Asked {
+                    if ptrace::wait(limit) == Woken::Request && ends_as != Ended::Asked {
                         ends_as = Ended::Asked;
                         deadline = Some(Instant::now() + GRACE);
                     }
@@ -248,7 +248,8 @@ impl<'a> Tracer<'a> {
         let registers = match ptrace::call(tid) {
             Ok(Some(registers)) => registers,
             Ok(None) => {
-                return self.note(format!("thread {tid} makes 32-bit calls, which are not decoded"));
+                return self
+                    .note(format!("thread {tid} makes 32-bit calls, which are not decoded"));
             }
             Err(_) => return,
         };
@@ -465,7 +466,7 @@ fn outcome(result: i64) -> Outcome {
     /// Largest errno; higher negative values are addresses.
     const LAST_ERRNO: i64 = 4095;
     match result {
-        value if value >= 0 || value < -LAST_ERRNO => Outcome::Returned(value),
+        value if !(-LAST_ERRNO..0).contains(&value) => Outcome::Returned(value),
         value if RESTARTS.contains(&-value) => Outcome::Interrupted,
         value => Outcome::Failed(Errno(i32::try_from(-value).unwrap_or(i32::MAX))),
     }

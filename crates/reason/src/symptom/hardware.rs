@@ -38,7 +38,8 @@ pub(super) fn xid(facts: &Facts) -> Option<Symptom> {
         .and_then(|burst| burst.xids().first().copied())
         .filter(|_| readings::cuda_works(facts).is_none());
     let xid = own.or(programs)?;
-    let summary = format!("the kernel log has {}", xid_burst::named(xid.number));
+    let teller = if xid.is_quoted() { "the kernel log has" } else { "the input tells of" };
+    let summary = format!("{teller} {}", xid_burst::named(xid.number));
     Some(symptom(SymptomId::GpuFaulted, Some(i64::from(xid.number)), summary, &xid.event.origin))
 }
 
@@ -59,6 +60,7 @@ pub(super) fn faulted(facts: &Facts) -> Option<Symptom> {
         .or_else(|| locked(facts))
         .or_else(|| memory(facts))
         .or_else(|| not_woken(facts))
+        .or_else(|| told_off_bus(facts))
         .or_else(|| lost(facts))
         .or_else(|| handing_over(facts))
         .or_else(|| link(facts))?;
@@ -120,6 +122,12 @@ fn not_woken(facts: &Facts) -> Option<(String, Origin)> {
     let event = facts.log.with("PCI_D3COLD").find(|event| gpu_state::is_about_gpu(facts, event))?;
     let text = facts::observed::clean_excerpt(&event.text);
     Some((format!("the kernel log says: {text}"), event.origin.clone()))
+}
+
+fn told_off_bus(facts: &Facts) -> Option<(String, Origin)> {
+    let event = facts.log.first(&["FALLEN_BUS_TOLD"])?;
+    let said = facts::observed::clean_excerpt(&event.text);
+    Some((format!("the input says: {said}"), event.origin.clone()))
 }
 
 fn lost(facts: &Facts) -> Option<(String, Origin)> {

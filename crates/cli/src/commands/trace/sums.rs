@@ -57,7 +57,10 @@ fn by_name(text: &mut String, summary: &Summary) {
     for (name, total) in names.iter().take(NAMES_SHOWN) {
         let (sum, longest) = (time(total.time), time(total.longest));
         let failures = failures(total);
-        line(text, &format!("{sum:>10} {longest:>10} {:>7}  {}{failures}", total.count, clean(name)));
+        line(
+            text,
+            &format!("{sum:>10} {longest:>10} {:>7}  {}{failures}", total.count, clean(name)),
+        );
     }
     let more = names.len().saturating_sub(NAMES_SHOWN);
     if more > 0 {

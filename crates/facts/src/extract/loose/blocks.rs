@@ -45,9 +45,31 @@ pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
     if text.contains("deviceNodes:") {
         crate::extract::cdi::enter(item, "a pasted CDI spec", text, facts);
     }
+    chosen_columns(item, text, facts);
     nodes(item, text, facts);
     majors(item, text, facts);
     options(item, text, facts);
+}
+
+/// What `nvidia-smi --query-gpu=… --format=csv` printed: a line of column names, then a line a GPU
+/// up to the next empty one.
+fn chosen_columns(item: &RawItem, text: &str, facts: &mut Facts) {
+    const COLUMNS: [&str; 4] = ["compute_mode", "mig.mode.current", "driver_version", "pci.bus_id"];
+    let heading = |line: &str| {
+        let first = line.split(',').next().unwrap_or("").trim();
+        matches!(first, "index" | "name" | "uuid")
+            && COLUMNS.iter().any(|column| line.contains(column))
+            && !line.contains("--")
+    };
+    let found = crate::parse::numbered(text).find(|(_, line)| line.len() < 512 && heading(line));
+    let Some((number, _)) = found else { return };
+    let lines = text.lines().skip(usize::try_from(number).unwrap_or(1) - 1);
+    let rows: Vec<&str> = lines.take_while(|line| line.contains(',')).take(256).collect();
+    let name = ItemName::Command("nvidia-smi --query-gpu=index --format=csv".to_owned());
+    let mut part = RawItem::new(name, rows.join("\n").into_bytes());
+    part.partial = true;
+    part.cut_from = item.cut_from.clone().map(|(label, first)| (label, first + number - 1));
+    smi::apply(&part, facts);
 }
 
 /// Two rows that only `nvidia-smi -q` prints, with its wide columns.

@@ -20,13 +20,19 @@ pattern! {
 pattern! {
     PRODUCT = r"(?i)\b(?P<name>(?:NVIDIA )?(?:GeForce |Quadro |Tesla |TITAN )?(?:RTX PRO \d{4}(?: Blackwell)?(?: Max-Q)?(?: (?:Workstation|Server) Edition)?|RTX A?\d{3,4}(?: Ada(?: Generation)?)?(?: ?Ti)?(?: SUPER)?|GTX \d{3,4}(?: ?Ti)?(?: SUPER)?|(?:GB|GH|H|A|B|L|T|V|P|K)\d{2,3}[A-Za-z]?(?:-\w+)*))\b"
 }
+pattern! {
+    /// What people call GeForce boards among themselves: `2x 4090`, `both 3090s`, `my 5090 card`.
+    FAMILIAR = r"(?i)\b(?:\d ?[x×] ?|both |dual |two |four )(?P<counted>[2345]0[5-9]0(?: ?Ti)?)s?\b|\b(?P<plural>[2345]0[5-9]0(?: ?Ti)?)s\b|\b(?P<card>[2345]0[5-9]0(?: ?Ti)?) (?:cards?|GPUs?)\b"
+}
 pattern! { PCI_ID = r"\[?10de:(?P<device>[0-9a-f]{4})\]?" }
 pattern! { SECCOMP = r"^\s*Seccomp:\s*(?P<mode>[012])\b" }
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     versions(line, facts);
     switch(line, facts);
-    variable(line, facts);
+    for text in super::statement::sentences(line.text) {
+        variable(&Line { item: line.item, number: line.number, text }, facts);
+    }
     products(line, facts);
     if let Some(mode) = group(&SECCOMP, line.text, "mode").and_then(|mode| mode.parse().ok()) {
         facts.sandbox.seccomp = Observed::seen(mode, line.origin());
@@ -40,7 +46,16 @@ fn versions(line: &Line<'_>, facts: &mut Facts) {
         facts.mentions_gpu = true;
         let rest = found.name("rest").map_or("", |rest| rest.as_str()).to_lowercase();
         let whole = line.text.to_lowercase();
-        let named = |word: &str| rest.contains(word) || whole.contains(&format!("{word} kernel module"));
+        // The word stands before the version ("driver: open 550.144.03") or after it.
+        let before = found.get(0).map_or("", |all| all.as_str()).to_lowercase();
+        let is_word = |text: &str, word: &str| {
+            text.split(|ch: char| !ch.is_alphanumeric()).any(|other| other == word)
+        };
+        let named = |word: &str| {
+            is_word(&rest, word)
+                || is_word(&before, word)
+                || whole.contains(&format!("{word} kernel module"))
+        };
         let flavour = match (named("open"), named("proprietary")) {
             (true, false) => Some(Flavour::Open),
             (false, true) => Some(Flavour::Proprietary),
@@ -104,6 +119,15 @@ fn products(line: &Line<'_>, facts: &mut Facts) {
         if facts.host.gpu_names.len() < 64 && nvabi::pci_id::by_product_name(name).is_some() {
             facts.mentions_gpu = true;
             facts.host.gpu_names.push(Seen::new(name.to_owned(), line.origin()));
+        }
+    }
+    if let Some(found) = captures(&FAMILIAR, line.text)
+        && let Some(number) = found.name("counted").or(found.name("plural")).or(found.name("card"))
+    {
+        let name = format!("RTX {}", number.as_str());
+        if facts.host.gpu_names.len() < 64 && nvabi::pci_id::by_product_name(&name).is_some() {
+            facts.mentions_gpu = true;
+            facts.host.gpu_names.push(Seen::new(name, line.origin()));
         }
     }
     if facts.host.gpu_ids.len() < 64

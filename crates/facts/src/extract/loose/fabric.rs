@@ -25,7 +25,7 @@ pattern! { LINK_FAULT = r"(?i)\b(?:nv-?fabric ?manager|fabric ?manager)\b.{0,120
 pattern! { CONFIGURED = r"Successfully configured all the available (?:GPUs and )?NVSwitches" }
 pattern! {
     /// The version of the package or of the daemon.
-    VERSION = r"(?i)\b(?:nv-?|nvidia-)?fabric[- _]?manager(?:-(?:dev-)?\d{3})?(?:[ :=/|]|\bversion\b|\bis\b|\bamd64\b|\bpackage\b|\bat\b){1,10}v?(?P<version>\d{3}\.\d{2,3}(?:\.\d{2})?)\b"
+    VERSION = r"(?i)\b(?:nv-?|nvidia-)?fabric[- _]?manager(?:-(?:dev-)?\d{3})?(?:[ :=/|-]|\bversion\b|\bis\b|\bamd64\b|\bpackage\b|\bat\b){1,10}v?(?P<version>\d{3}\.\d{2,3}(?:\.\d{2})?)\b"
 }
 pattern! { LINK = r"^\s*Link (?P<link>\d{1,2}): (?:(?P<off><?inactive>?|Inactive|Disabled|Off)|(?P<speed>[\d.]+ GB/s))" }
 pattern! { LINK_GPU = r"^GPU (?P<gpu>\d{1,3}): " }

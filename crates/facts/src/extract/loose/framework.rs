@@ -25,7 +25,7 @@ pattern! { MAPPED = r"(?P<path>/[\w./+\-]*/libcuda\.so[.\d]*)" }
 pattern! {
     TORCH = r"(?i)\b(?:py)?torch(?:\s+version)?\s*(?:==|:|=|\s)\s*v?(?P<version>\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|a|rc)\d*)?(?:\+\w+)?)"
 }
-pattern! { TORCH_CUDA = r"(?i)\btorch\.version\.cuda\b\W{1,4}(?P<version>\d+\.\d+|None)" }
+pattern! { TORCH_CUDA = r"(?i)\btorch\.version\.cuda\b\W{1,5}(?:is |prints |returns |gives |shows |says )?(?P<version>\d+\.\d+|None)" }
 pattern! { AVAILABLE = r"torch\.cuda\.is_available\(\)\W{1,6}(?:is |returns |gives |= ?)?(?P<answer>True|False)" }
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {

@@ -13,7 +13,7 @@ pattern! {
 }
 pattern! {
     /// Failures that name nvidia: DKMS's autoinstall, the installer, akmods.
-    NVIDIA_BUILD = r"(?i)\bautoinstall on (?P<kernel>[\w.+~-]+)\S* failed for [^\n]*\bnvidia|\bFailed to run [`'][^`'\n]*dkms build[^`'\n]*-m nvidia(?:[^`'\n]*?-k (?P<k>[\w.+~-]+))?[^\n]*[`']|\bUnable to build the NVIDIA kernel module|\bnvidia kernel module was not created|\bnvidia(?:-uvm|-drm|-modeset)?\.ko failed to build\b|\bBuilding and installing nvidia-kmod\b[^\n]*\bFAILED\b|\bBuilding kmod-nvidia\S* for kernel (?P<akmod>[\w.+~-]+) failed|/var/lib/dkms/nvidia[\w.-]*/[^\s/]+/build/make\.log for more"
+    NVIDIA_BUILD = r"(?i)\bautoinstall on (?P<kernel>[\w.+~-]+)\S* failed for [^\n]*\bnvidia|\bFailed to run [`'][^`'\n]*dkms build[^`'\n]*-m nvidia(?:[^`'\n]*?-k (?P<k>[\w.+~-]+))?[^\n]*[`']|\bUnable to build the NVIDIA kernel module|\bnvidia kernel module was not created|\bnvidia(?:-uvm|-drm|-modeset)?\.ko failed to build\b|\bBuilding and installing nvidia-kmod\b[^\n]*\bFAILED\b|\bBuilding kmod-nvidia\S* for kernel (?P<akmod>[\w.+~-]+) failed|/var/lib/dkms/nvidia[\w.-]*/[^\s/]+/build/make\.log for more|\bmake(?:\[\d+\])?: \*\*\* \[[^\]\n]*/nvidia[\w./-]*\.o\] Error \d"
 }
 pattern! {
     /// `Your kernel headers for kernel 6.4.6 cannot be found at …`, and the installer's.
@@ -168,6 +168,7 @@ mod tests {
 
     #[test]
     fn failed_builds() {
+        assert!(messages("make[2]: *** [scripts/Makefile.build:243: /var/lib/dkms/nvidia/535.98/build/nvidia/nv.o] Error 1").contains(&ModuleMessage::BuildFailed { kernel: None, of_nvidia: true }));
         let failed = |kernel: Option<&str>, of_nvidia| {
             vec![ModuleMessage::BuildFailed { kernel: kernel.map(str::to_owned), of_nvidia }]
         };

@@ -31,7 +31,7 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     // A line may hold CUDA's message as well; NVML's own words begin here.
     let own = line.text.find("Failed to initialize NVML").and_then(|start| line.text.get(start..));
     let Some(text) = nvabi::error_text::in_line(own.unwrap_or(line.text)) else { return };
-    if !matches!(text.api, "nvml" | "nvidia-smi") || !about_nvml(line) {
+    if !matches!(text.api, "nvml" | "nvidia-smi") || !about_nvml(line, text.code) {
         return;
     }
     facts.mentions_gpu = true;
@@ -45,7 +45,7 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
 
 /// "Unknown Error" and "Insufficient Permissions" are everybody's words; the line must speak of
 /// NVML, nvidia-smi or the NVIDIA driver.
-fn about_nvml(line: &Line<'_>) -> bool {
+fn about_nvml(line: &Line<'_>, code: Option<i64>) -> bool {
     // The container hook has errors of its own, and passes NVML's on by name.
     if line.has("nvidia-container-cli:") && !line.has("nvml error") && !line.has("Failed to initialize") {
         return false;
@@ -55,5 +55,11 @@ fn about_nvml(line: &Line<'_>) -> bool {
         return false;
     }
     let lower = line.text.to_lowercase();
+    // A word or two that stand for a code elsewhere too: "chipset not supported" in a matrix.
+    let generic = matches!(code, Some(3 | 6 | 10 | 999)) && !lower.contains("no devices were found");
+    let reported = ["nvml", "fail", "error", "unable", "could"].iter().any(|word| lower.contains(word));
+    if generic && !reported {
+        return false;
+    }
     ["nvml", "nvidia", "no devices were found", "driver/library", "gpu"].iter().any(|word| lower.contains(word))
 }

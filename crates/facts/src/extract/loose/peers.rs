@@ -2,88 +2,21 @@
 //! help, bandwidth is low, the IOMMU translates. A statement is read clause by clause, since one
 //! sentence often tells of several runs.
 
-use super::pattern::{matches, pattern};
 use super::{Line, bounded};
 use crate::model::Facts;
-use crate::model::p2p::{IommuMode, PeerResult, PeerRun, PeerSwitch};
+use crate::model::p2p::{PeerResult, PeerRun, PeerSwitch};
 use crate::observed::{Observed, Seen, clean_excerpt};
 use crate::raw::RawItem;
 
-pattern! { P2P_OFF = r"(?i)\bNCCL_P2P_DISABLE\b(?:\s*=\s*[`'\x22]?(?:1|true|yes))?|\bNCCL_P2P_LEVEL\s*=\s*(?:LOC|0)\b|\b(?:disabl\w+|without|turn(?:ed|ing)? off)\b.{0,12}\b(?:P2P|peer[- ]to[- ]peer)\b|\bP2P (?:is |was )?(?:disabled|off|turned off)\b" }
-pattern! { P2P_ON = r"(?i)\bNCCL_P2P_DISABLE\s*=\s*[`'\x22]?(?:0|false)\b" }
-pattern! { MULTICAST_OFF = r"(?i)\bNCCL_NVLS_ENABLE\s*=\s*[`'\x22]?0|\bNCCL_ALGO\s*=\s*\^NVLS|\b(?:disabl\w+|without)\b.{0,6}\bNVLS\b|\bNVLS (?:is |was )?(?:disabled|off)\b" }
-pattern! { CUSTOM_OFF = r"(?i)--disable[-_]custom[-_]all[-_]?reduce|\bdisable_custom_all_reduce\s*=\s*True|\bcustom all-?reduce (?:is |was )?(?:disabled|off)" }
-pattern! { SHM_OFF = r"(?i)\bNCCL_SHM_DISABLE\s*=\s*[`'\x22]?1" }
-pattern! { IOMMU_OFF = r"(?i)\b(?:intel_|amd_)?iommu\s*=\s*(?:0|off)\b|\b(?:disabl\w+|without|turn(?:ed|ing)? off|switch(?:ed|ing)? off)\b.{0,20}\b(?:IOMMU|VT-?d|AMD-Vi)\b|\b(?:IOMMU|VT-?d|AMD-Vi)\b.{0,16}\b(?:disabled|turned off|switched off|off)\b" }
-pattern! { IOMMU_PT = r"(?i)\biommu\s*=\s*pt\b|\biommu\.passthrough\s*=\s*1\b|\bIOMMU\b.{0,20}\bpass-?through\b" }
-pattern! { ACS_OFF = r"(?i)\bECAP_ACS\b|\bsetpci\b|\b(?:disabl\w+|clear\w*|without|turn(?:ed|ing)? off)\b.{0,16}\bACS\b|\bACS\b.{0,16}\b(?:disabled|cleared|turned off|off)\b" }
-pattern! { BRIDGE = r"(?i)\b(?:without|remov\w+|unplug\w*|pull\w*|tak\w+ out|re-?seat\w*|fully (?:in|seated|plugged)|plug\w* (?:it )?(?:fully|in properly)|swapp\w+|replac\w+)\b.{0,24}\bbridge\b|\bbridge\b.{0,24}\b(?:out|removed|fully in|fully (?:seated|inserted)|re-?seated|replaced)\b" }
-pattern! { DRIVER = r"(?i)\b(?:with|after|on|using|under|up(?:grad|dat)\w+ to|downgrad\w+ to|newer|older)\b.{0,24}\bdriver\b.{0,24}\d{3}|\bdriver\b.{0,12}\b\d{3}[\d.]*\b|\bwith (?:driver )?5\d\d\b" }
-pattern! { TOPOLOGY = r"(?i)\bNCCL_TOPO_FILE\b" }
+mod words;
 
-pattern! {
-    /// The subject is traffic between GPUs.
-    SUBJECT = r"(?i)\bNCCL(?:\b|_\w)|\bnccl[-_]?tests?\b|\ball[-_ ]?(?:reduce|gather|to[-_ ]?all)\w*|\breduce[-_]scatter\w*|\bcollectives?\b|\btorch[. ]distributed\b|\bdist\.(?:barrier|init|all_reduce)\w*|\btensor[- ]parallel\w*|\bTP ?(?:=|size)? ?[2-9]\b|\b-tp [2-9]\b|\bmulti[- ]?GPU\b|\b(?:two|both|2|4|8|several|multiple) GPUs\b|\bDDP\b|\bDistributedDataParallel\b|\bDataParallel\b|\bncclCommInit\w+|\bp2pBandwidthLatencyTest\b|\bsimpleP2P\b|\bnvbandwidth\b|\bP2P\b|\bpeer[- ]to[- ]peer\b|\bpeer (?:copy|copies|traffic|access|writes?)\b|\b[2-9][- ]ranks?\b|\bGPUDirect\b"
-}
-pattern! {
-    /// The subject beyond doubt: several GPUs alone may be those on which CUDA starts.
-    PARTICULAR = r"(?i)\bNCCL(?:\b|_\w)|\ball[-_ ]?(?:reduce|gather)\w*|\bcollectives?\b|\bP2P\b|\bpeer[- ]to[- ]peer\b|\btensor[- ]parallel\w*|\bTP ?= ?[2-9]\b|\bGPUDirect\b|\bbandwidth\b"
-}
-pattern! {
-    HANGS = r"(?i)\b(?:hangs?|hung|hanging|dead-?locks?|deadlocked|freezes?|froze|frozen|(?:is|gets|got) stuck|stalls?|stalled|never (?:returns?|finish\w*|complet\w*|ends?)|does(?:n't| not) (?:return|finish|complete)|blocks? forever|times? out|timed out|timeouts?|spins? forever)\b"
-}
-pattern! { FAILS = r"(?i)\b(?:fails?|failed|failing|crash\w*|errors? out|can(?:not|'t) use|does(?:n't| not) work|broken|no CUDA peer traffic)\b" }
-pattern! {
-    WORKS = r"(?i)\b(?:works?|worked|working|completes?|completed|finish\w*|fixe[sd]|fix(?:es|ed)? (?:it|this)|cures?|cured|solve[sd]|resolve[sd]|succeeds?|succeeded|pass(?:es|ed)?|runs? (?:fine|through|ok|well)|ran fine|(?:is|are|was) (?:fine|ok|well|gone)|all is well|no (?:more )?hangs?|goes away|went away|until|unless|no longer hangs?|makes? it work|helps|helped|masks?)\b"
-}
-pattern! {
-    /// The switch is said not to help.
-    IN_VAIN = r"(?i)\b(?:does(?:n't| not)|did(?:n't| not)|do(?:n't| not)|has(?:n't| not)|no)\b.{0,12}\b(?:help|work|change|matter|effect|difference|fix|solve|cure|success)\w*|\bwithout (?:success|effect|change)\b|\bstill (?:hangs?|fails?|stuck|the same|broken|not|freezes?)\b|\bin vain\b|\bmakes no difference\b|\balso (?:hangs?|fails?)\b|\b(?:hangs?|fails?) (?:too|as well|all the same)\b"
-}
-pattern! { NOT_NEEDED = r"(?i)\bNCCL_P2P_DISABLE\b[^.;]{0,12}\b(?:no longer|not|isn't) (?:needed|necessary|required)\b|\b(?:without|no need for) NCCL_P2P_DISABLE\b" }
-pattern! { IRRELEVANT = r"(?i)\b(?:will|would|could|should|might|please|try|can you|have you|how to|whether)\b|\?\s*$|\bcu_?init\b" }
-pattern! { SLOW = r"(?i)\b(?:slow\w*|poor|low|bad|terrible|only \d+(?:\.\d+)? ?GB/s|degraded|drops? to)\b.{0,40}\b(?:bandwidth|busbw|throughput|NCCL|all[-_ ]?reduce\w*|GPUDirect|RDMA|GDR|P2P)\b|\b(?:bandwidth|busbw|throughput|GPUDirect|RDMA|GDR|NCCL|all[-_ ]?reduce\w*)\b.{0,40}\b(?:is |are |too |very |far |much )?(?:slow\w*|poor|low|lower|bad|degraded|lost|switched off|turned off|disabled|not used|isn't used)\b" }
-pattern! {
-    /// A comparison with GPUs of another kind in the same place, and they are well.
-    OTHER_GPUS = r"(?i)\b(?:Tesla|Quadro|[VPTA]\d{2,3}|RTX A\d{4}|RTX 6000|[1-3]0[5-9]0(?: ?Ti)?s?|other (?:GPUs|cards|boards))\b[^.;]{0,90}\b(?:same (?:\w+ ){0,2}(?:machine|VM|guest|host|box|slots?|server|board)|says? OK|shows? OK|gets? (?:P2P|OK))\b|\bswap\w*\b[^.;]{0,30}\b(?:in|for|with)\b[^.;]{0,30}\b(?:[1-3]0[5-9]0(?: ?Ti)?s?|Tesla|[VPTA]\d{2,3}|RTX A\d{4})\b"
-}
-pattern! { TRANSLATED = r"(?i)\b(?:AMD-Vi|IOMMU|VT-?d|DMAR|intel_iommu|amd_iommu)\b[^.;]{0,30}\b(?:translat\w+|DMA-FQ|in DMA mode|is (?:on|active|enabled)|enabled|active|=\s*on)\b|\bno\b.{0,4}\biommu=?\b.{0,40}\bcommand line\b" }
+use words::Words;
+pub(super) use words::about_peers;
+pub(crate) use words::switches;
 
 /// Longest paragraph and most statements that are read.
 const PARAGRAPH_LIMIT: usize = 4096;
 const LIMIT: usize = 128;
-
-/// What a command line or a clause says was changed.
-pub(crate) fn switches(text: &str) -> Vec<PeerSwitch> {
-    let table = [
-        (&P2P_OFF, PeerSwitch::P2pOff),
-        (&MULTICAST_OFF, PeerSwitch::MulticastOff),
-        (&CUSTOM_OFF, PeerSwitch::CustomAllReduceOff),
-        (&SHM_OFF, PeerSwitch::SharedMemoryOff),
-        (&IOMMU_OFF, PeerSwitch::IommuOff),
-        (&IOMMU_PT, PeerSwitch::IommuPassthrough),
-        (&ACS_OFF, PeerSwitch::AcsOff),
-        (&BRIDGE, PeerSwitch::BridgeChanged),
-        (&TOPOLOGY, PeerSwitch::TopologyFile),
-    ];
-    table
-        .into_iter()
-        .filter(|(pattern, _)| matches(pattern, text))
-        .map(|(_, switch)| switch)
-        .filter(|switch| *switch != PeerSwitch::P2pOff || !matches(&P2P_ON, text))
-        .collect()
-}
-
-/// Whether a sentence about what works under which condition is about peers and not about whether
-/// CUDA comes up.
-pub(super) fn about_peers(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let starts = ["cuinit", "uvm_"].iter().any(|word| lower.contains(word))
-        || (lower.contains("cuda") && !matches(&PARTICULAR, text));
-    let general =
-        |switch: &PeerSwitch| matches!(switch, PeerSwitch::IommuOff | PeerSwitch::IommuPassthrough);
-    !switches(text).iter().all(general) || (matches(&SUBJECT, text) && !starts)
-}
 
 /// Reads the statements of a text.
 pub(super) fn read(item: &RawItem, text: &str, facts: &mut Facts) {
@@ -115,7 +48,7 @@ pub(super) fn read(item: &RawItem, text: &str, facts: &mut Facts) {
         for (offset, clause) in clauses(&paragraph) {
             let at = u32::try_from(paragraph[..offset].matches('\n').count()).unwrap_or(0);
             let line = Line { item, number: number + at, text: clause.trim() };
-            subject |= matches(&SUBJECT, clause);
+            subject |= words::is_subject(clause);
             self::clause(&line, subject, facts);
         }
     }
@@ -189,14 +122,16 @@ fn clauses(paragraph: &str) -> Vec<(usize, &str)> {
 
 fn clause(line: &Line<'_>, subject: bool, facts: &mut Facts) {
     let text = &line.text.replace('\n', " ");
-    iommu(line, text, facts);
-    if matches(&OTHER_GPUS, text) && !matches(&IN_VAIN, text) && subject {
+    if let (Some(mode), false) = (words::iommu(text), facts.p2p.iommu_told.is_seen()) {
+        facts.p2p.iommu_told = Observed::seen(mode, line.origin());
+    }
+    if subject && words::is_comparison(text) {
         push(&mut facts.p2p.other_gpus_work, clean_excerpt(text), line);
     }
-    if matches(&IRRELEVANT, text) {
+    if words::is_irrelevant(text) {
         return;
     }
-    if matches(&SLOW, text) {
+    if words::is_slow(text) {
         push(&mut facts.p2p.slow, clean_excerpt(text), line);
     }
     run(line, text, subject, facts);
@@ -210,48 +145,39 @@ fn push<T>(list: &mut Vec<Seen<T>>, value: T, line: &Line<'_>) {
 
 /// A run that is told of.
 fn run(line: &Line<'_>, text: &str, subject: bool, facts: &mut Facts) {
-    let mut under = switches(text);
-    if matches(&NOT_NEEDED, text) {
-        under.retain(|switch| *switch != PeerSwitch::P2pOff);
-    }
-    let here = matches(&SUBJECT, text);
-    if under.is_empty() && subject && matches(&WORKS, text) && matches(&DRIVER, text) {
-        under.push(PeerSwitch::OtherDriver);
-    }
-    let (hangs, fails) = (matches(&HANGS, text), matches(&FAILS, text));
-    let (works, in_vain) = (matches(&WORKS, text), matches(&IN_VAIN, text));
-    let result = match (under.is_empty(), works, in_vain) {
-        (false, _, true) => {
-            if hangs {
-                PeerResult::Hung
-            } else {
-                PeerResult::Failed
-            }
-        }
-        (false, true, false) => PeerResult::Completed,
-        (false, false, false) if hangs => PeerResult::Hung,
-        (true, _, _) if here && hangs => PeerResult::Hung,
-        (true, false, _) if here && fails => PeerResult::Failed,
-        _ => return,
-    };
+    let words = Words::of(text, subject);
+    let Some(result) = result(&words) else { return };
     // What a switch does is of interest wherever it is told; the IOMMU's may be about anything.
-    let particular = under
+    let particular = words
+        .under
         .iter()
         .any(|switch| !matches!(switch, PeerSwitch::IommuOff | PeerSwitch::IommuPassthrough));
     if !subject && !particular && facts.p2p.broken().is_none() {
         return;
     }
     facts.mentions_gpu = true;
-    let run = PeerRun { what: what(text), result, under };
+    let run = PeerRun { what: what(text), result, under: words.under };
     let known = facts.p2p.runs.iter().any(|seen| seen.value == run);
     if !known {
         push(&mut facts.p2p.runs, run, line);
     }
 }
 
+fn result(words: &Words) -> Option<PeerResult> {
+    let changed = !words.under.is_empty();
+    match (changed, words.works, words.in_vain) {
+        (true, _, true) if words.hangs => Some(PeerResult::Hung),
+        (true, _, true) => Some(PeerResult::Failed),
+        (true, true, false) => Some(PeerResult::Completed),
+        (true, false, false) if words.hangs => Some(PeerResult::Hung),
+        (false, _, _) if words.here && words.hangs => Some(PeerResult::Hung),
+        (false, false, _) if words.here && words.fails => Some(PeerResult::Failed),
+        _ => None,
+    }
+}
+
 fn what(text: &str) -> String {
-    let lower = text.to_lowercase();
-    let names = [
+    const NAMES: [(&str, &str); 9] = [
         ("all_reduce_perf", "all_reduce_perf"),
         ("all-reduce", "an all-reduce"),
         ("allreduce", "an all-reduce"),
@@ -262,26 +188,9 @@ fn what(text: &str) -> String {
         ("simplep2p", "simpleP2P"),
         ("p2pbandwidth", "p2pBandwidthLatencyTest"),
     ];
-    let found = names.iter().find(|(word, _)| lower.contains(word));
+    let lower = text.to_lowercase();
+    let found = NAMES.iter().find(|(word, _)| lower.contains(word));
     found.map_or("work on several GPUs", |(_, name)| name).to_owned()
-}
-
-/// What is said of the IOMMU as things are: not what was tried.
-fn iommu(line: &Line<'_>, text: &str, facts: &mut Facts) {
-    let tried = matches(&WORKS, text) || matches(&IN_VAIN, text);
-    if facts.p2p.iommu_told.is_seen() || tried {
-        return;
-    }
-    let mode = if matches(&IOMMU_PT, text) {
-        IommuMode::Passthrough
-    } else if matches(&IOMMU_OFF, text) {
-        IommuMode::Off
-    } else if matches(&TRANSLATED, text) {
-        IommuMode::Translated
-    } else {
-        return;
-    };
-    facts.p2p.iommu_told = Observed::seen(mode, line.origin());
 }
 
 #[cfg(test)]

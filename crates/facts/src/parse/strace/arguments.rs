@@ -7,7 +7,8 @@ const DUMP_LIMIT: usize = 16_384;
 
 /// Splits at commas that stand in no parentheses, brackets or quotes.
 pub(super) fn split(text: &str) -> Vec<&str> {
-    let (mut words, mut depth, mut quoted, mut escaped, mut start) = (Vec::new(), 0_u32, false, false, 0);
+    let (mut words, mut depth, mut quoted, mut escaped, mut start) =
+        (Vec::new(), 0_u32, false, false, 0);
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,

@@ -44,10 +44,12 @@ pub enum Speaks {
 impl Node {
     /// The node that a path or the link of a descriptor leads to; `None` when it is not one.
     pub fn of(link: &str) -> Option<Node> {
-        let memory_file = link.strip_prefix("/memfd:").map(|name| name.trim_end_matches(" (deleted)"));
+        let memory_file =
+            link.strip_prefix("/memfd:").map(|name| name.trim_end_matches(" (deleted)"));
         let path = memory_file.unwrap_or(link);
         let rest = path.strip_prefix("/dev/nvidia")?;
-        let is_one = rest.is_empty() || rest.starts_with(|ch: char| ch.is_ascii_alphanumeric() || ch == '-');
+        let is_one =
+            rest.is_empty() || rest.starts_with(|ch: char| ch.is_ascii_alphanumeric() || ch == '-');
         is_one.then(|| Node { path: path.to_owned(), stands_in: memory_file.is_some() })
     }
 
@@ -197,7 +199,7 @@ fn uvm(request: u32, parameters: &[u8]) -> Asked {
 
 fn uuid(parameters: &[u8]) -> Option<String> {
     let bytes: &[u8; 16] = parameters.first_chunk()?;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = format!("{:032x}", u128::from_be_bytes(*bytes));
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     let parts = [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)];
     Some(format!("GPU-{}", parts.join("-")))
@@ -246,7 +248,12 @@ fn named(name: Option<&str>, number: u32, parameters: &[u8]) -> Asked {
 /// Where the NV_STATUS of an answered request stands, in bytes from the start of its parameters
 /// (of the carried ones, if any). Where branches differ and the branch is not known there is none:
 /// a wrong offset is worse than none.
-pub fn status_offset(node: &Node, request: u32, asked: &Asked, branch: Option<u32>) -> Option<usize> {
+pub fn status_offset(
+    node: &Node,
+    request: u32,
+    asked: &Asked,
+    branch: Option<u32>,
+) -> Option<usize> {
     let in_branch = |branch: u32| match node.speaks() {
         Speaks::Escapes => {
             let call = nvabi::ioctl::decode_request(request)?;
@@ -259,14 +266,13 @@ pub fn status_offset(node: &Node, request: u32, asked: &Asked, branch: Option<u3
         Speaks::Uvm => nvabi::uvm::by_request(request)?.status_offset(branch),
         Speaks::Other => None,
     };
-    let offset = match branch {
-        Some(branch) => in_branch(branch),
-        None => {
-            let mut offsets = MEASURED_BRANCHES.into_iter().filter_map(in_branch);
-            let first = offsets.next()?;
-            offsets.all(|offset| offset == first).then_some(first)
-        }
-    }?;
+    let offset = if let Some(branch) = branch {
+        in_branch(branch)?
+    } else {
+        let mut offsets = MEASURED_BRANCHES.into_iter().filter_map(in_branch);
+        let first = offsets.next()?;
+        offsets.all(|offset| offset == first).then_some(first)?
+    };
     usize::try_from(offset).ok()
 }
 

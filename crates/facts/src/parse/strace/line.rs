@@ -117,7 +117,8 @@ fn content(text: &str) -> Option<Content<'_>> {
 /// The arguments of a call whose line ends without a result: `…, 0x7ffc <unfinished ...>`,
 /// `…, 0x7ffc^Cstrace: Process 7 detached`, `… <detached ...>`, or the end of the text.
 fn unfinished(rest: &str) -> Option<&str> {
-    let end = rest.find(" <unfinished").or_else(|| rest.find(" <detached")).or_else(|| rest.find("^C"));
+    let end =
+        rest.find(" <unfinished").or_else(|| rest.find(" <detached")).or_else(|| rest.find("^C"));
     let arguments = rest.get(..end.unwrap_or(rest.len()))?;
     // Prose with a parenthesis is no call: one of strace has a comma, a descriptor or nothing.
     let is_call = end.is_some() || arguments.contains(", ") || rest.is_empty();
@@ -126,9 +127,9 @@ fn unfinished(rest: &str) -> Option<&str> {
 
 /// Splits at the last `) = `, blanks before the equals sign aside.
 fn after_equals(text: &str) -> Option<(&str, Outcome<'_>)> {
-    let equals = text.rmatch_indices(" = ").find(|(at, _)| {
-        text.get(..*at).is_some_and(|before| before.trim_end().ends_with(')'))
-    });
+    let equals = text
+        .rmatch_indices(" = ")
+        .find(|(at, _)| text.get(..*at).is_some_and(|before| before.trim_end().ends_with(')')));
     let (at, _) = equals?;
     let before = text.get(..at)?.trim_end();
     let arguments = before.get(..before.len() - 1)?;
@@ -167,7 +168,7 @@ mod tests {
         check("1700000000.177932 ioctl(3, 0x25, 0x7ffc) = 0", None, bare, zero);
         check("     0.000012 ioctl(3, 0x25, 0x7ffc) = 0", None, bare, zero);
         check("08:36:00 (+     0.000012) ioctl(3, 0x25, 0x7ffc) = 0", None, bare, zero);
-        let timed = Some(Outcome { seconds: Some(0.25), ..zero.unwrap() });
+        let timed = Some(Outcome { value: Some(0), errno: None, seconds: Some(0.25) });
         check("ioctl(3, 0x25, 0x7ffc) = 0 <0.250000>", None, bare, timed);
         let failed = Outcome { value: Some(-1), errno: Some("EINVAL"), seconds: Some(0.25) };
         let text = "ioctl(3, 0x25, 0x7ffc) = -1 EINVAL (Invalid argument) <0.250000>";
@@ -187,7 +188,9 @@ mod tests {
         let killed = parse("+++ killed by SIGKILL +++").unwrap();
         assert_eq!(killed.content, Content::Ended { killed_by: Some("SIGKILL") });
         assert!(parse("993 --- SIGCHLD {si_signo=SIGCHLD} ---").is_some());
-        for prose in ["cuInit (hangs)", "Hello", "", "it calls ioctl(fd) and stops", "(a, b", "+++ x"] {
+        for prose in
+            ["cuInit (hangs)", "Hello", "", "it calls ioctl(fd) and stops", "(a, b", "+++ x"]
+        {
             assert_eq!(parse(prose), None, "{prose}");
         }
     }

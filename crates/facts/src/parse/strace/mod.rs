@@ -142,7 +142,8 @@ impl Reader {
         let (node, asked, address) = match name {
             "ioctl" => {
                 let (descriptor, link) = arguments::descriptor(words.first()?)?;
-                let node = link.and_then(Node::of).or_else(|| self.nodes.get(&descriptor).cloned())?;
+                let node =
+                    link.and_then(Node::of).or_else(|| self.nodes.get(&descriptor).cloned())?;
                 let request = words.get(1)?;
                 let parameters = words.get(2).copied().unwrap_or("");
                 let bytes = arguments::dumped(parameters).unwrap_or_default();
@@ -169,8 +170,9 @@ impl Reader {
         let Some(call) = index.and_then(|index| self.strace.calls.get_mut(index)) else { return };
         call.seconds = result.seconds;
         call.end = match (result.value, result.errno) {
-            (_, Some(name)) => Errno::from_name(name)
-                .map_or_else(|| End::FailedAs(name.to_owned()), End::Failed),
+            (_, Some(name)) => {
+                Errno::from_name(name).map_or_else(|| End::FailedAs(name.to_owned()), End::Failed)
+            }
             (Some(value), None) => End::Returned(value),
             (None, None) => End::InFlight,
         };

@@ -68,7 +68,9 @@ mod tests {
         }
         assert_eq!(number("_IOC(_IOC_NONE, 0, 0x1, 0x3000)"), Some(0x3000_0001));
         assert_eq!(number("_IOC(_IOC_NONE, 0, 0x25, 0)"), Some(0x25));
-        for name in ["TCGETS", "_IOC(x, 0, 0, 0)", "_IOC(_IOC_READ, 0x146, 0, 0)", "_IOWR('F')", "_IO("] {
+        for name in
+            ["TCGETS", "_IOC(x, 0, 0, 0)", "_IOC(_IOC_READ, 0x146, 0, 0)", "_IOWR('F')", "_IO("]
+        {
             assert_eq!(number(name), None, "{name}");
         }
     }

@@ -57,11 +57,14 @@ fn weigh(facts: &Facts) -> Weighing {
     }
     let unavailable = facts.framework.torch_available.value() == Some(&false);
     if let Observed::Seen(torch) = &facts.framework.torch {
-        let version = torch.value.version.as_deref().unwrap_or("torch");
+        let version = torch.value.version.as_deref().unwrap_or("");
         let by_version = version.contains("+cpu").then_some(None);
         match torch.value.cuda.or(by_version) {
             Some(None) => {
-                let statement = format!("torch {version} is a build without CUDA");
+                let statement = match version {
+                    "" => "torch.version.cuda is None".to_owned(),
+                    version => format!("torch {version} is a build without CUDA"),
+                };
                 if unavailable || message.is_some() {
                     weighing.confirms(statement, &torch.origin);
                 } else {

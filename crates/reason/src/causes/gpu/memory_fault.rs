@@ -146,7 +146,7 @@ fn health(gpu: &Seen<NvmlGpu>, weighing: &mut Weighing) {
             );
             weighing.supports(
                 Weak,
-                "the counter is of this session, not of the GPU's life",
+                "the counter starts anew with each reset, so these are recent",
                 origin,
             );
         }

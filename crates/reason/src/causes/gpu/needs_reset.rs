@@ -168,6 +168,6 @@ fn remedy(facts: &Facts) -> Remedy {
         .undo("nothing to undo")
         .verify("nvidia-smi -q | grep 'Recovery Action' prints None, and a context can be made")
         .will_not_help("killing or restarting the program: the GPU refuses the next one as well")
-        .will_not_help("looking at ECC and remapped-row counters: they are of the present session and may all be 0")
+        .will_not_help("looking at ECC and remapped-row counters: they start anew with the driver and may all be 0")
         .will_not_help("nvidia-smi -c DEFAULT: the compute mode is not what refuses")
 }

@@ -72,7 +72,7 @@ fn weigh(facts: &Facts) -> Weighing {
         return Weighing::not_applicable();
     }
     let mut weighing = Weighing::new();
-    let contained = machine::in_container(facts);
+    let contained = contained(facts);
     let Some(failed) = mismatch(facts) else { return weighing };
     let foreign = foreign(facts);
     let bundled = foreign.as_ref().is_some_and(|library| library.path.as_deref().is_some_and(is_private));
@@ -98,6 +98,11 @@ fn weigh(facts: &Facts) -> Weighing {
     proof(facts, &library, &mut weighing);
     neighbours(facts, &mut weighing);
     weighing
+}
+
+/// It runs in a container, or a report says so without a kind.
+fn contained(facts: &Facts) -> bool {
+    machine::in_container(facts) || facts.host.container_told.is_seen() && !facts.host.container.is_seen()
 }
 
 /// The answers of libraries that do not fit the module.
@@ -137,8 +142,8 @@ fn foreign(facts: &Facts) -> Option<Foreign> {
 
 /// A folder that no driver package of a distribution and no engine uses.
 fn is_private(path: &str) -> bool {
-    const PRIVATE: [&str; 9] = [
-        "/opt/", "/home/", "/root/", "site-packages", "conda", "/snap/", "/app/", "/mnt/", "/tmp/",
+    const PRIVATE: [&str; 10] = [
+        "/usr/local/lib/", "/opt/", "/home/", "/root/", "site-packages", "conda", "/snap/", "/app/", "/mnt/", "/tmp/",
     ];
     PRIVATE.iter().any(|part| path.contains(part)) && !path.contains("/opt/nvidia") && !path.contains("/opt/cuda")
 }
@@ -170,7 +175,7 @@ fn proof(facts: &Facts, library: &Foreign, weighing: &mut Weighing) {
     other_image(facts, weighing);
     if let Some(package) = package(facts) {
         let statement = format!("{} is installed", package.value);
-        if machine::in_container(facts) {
+        if contained(facts) {
             weighing.confirms(format!("{statement} in the container"), &package.origin);
         } else {
             weighing.supports(Moderate, statement, &package.origin);
@@ -187,7 +192,10 @@ fn other_image(facts: &Facts, weighing: &mut Weighing) {
     let Some((attempt, origin)) = facts.process.tried(|lever| lever == Lever::OtherImage) else {
         return;
     };
-    if attempt.helped {
+    let versions_differ = !weighing.support.is_empty();
+    if attempt.helped && versions_differ {
+        weighing.confirms("another image works on the same machine", origin);
+    } else if attempt.helped {
         weighing.supports(Strong, "another image works on the same machine", origin);
     } else {
         weighing.objects(Strong, "another image fails as well", origin);

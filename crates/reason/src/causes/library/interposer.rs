@@ -98,7 +98,7 @@ impl Interposer {
             parts.map(move |part| (part, &seen.origin))
         });
         let all = listed.chain(set).map(|(path, origin)| Interposer {
-            name: path.rsplit('/').next().unwrap_or(path).to_owned(),
+            name: path.rsplit('/').next().unwrap_or(path).trim_end_matches('.').to_owned(),
             known: facts::parse::maps::is_interposer(path),
             harmless: HARMLESS.iter().any(|name| path.contains(name)),
             origin: origin.clone(),

@@ -105,8 +105,8 @@ fn xids(facts: &Facts, weighing: &mut Weighing) {
 /// The driver's other lines, and the bus itself.
 fn lines(facts: &Facts, weighing: &mut Weighing) {
     let rule = facts.power.rules.first();
-    if let Some(event) = facts.log.first(&["FALLEN_BUS", "FALLEN_BUS_INIT"]) {
-        let statement = "the driver found the GPU fallen off the bus";
+    if let Some(event) = facts.log.first(&super::OFF_BUS_LINES) {
+        let statement = super::off_bus_statement(event);
         weighing.supports(Strong, statement, &event.origin);
         if let Some(rule) = rule {
             let statement = "a rule puts the GPU to sleep while it is being switched on";
@@ -222,6 +222,6 @@ fn fallen(facts: &Facts) -> Option<facts::model::pci::PciAddress> {
     let by_xid = facts.log.xids().find(|(xid, _)| *xid == OFF_THE_BUS);
     by_xid
         .and_then(|(_, event)| event.device)
-        .or_else(|| facts.log.first(&["FALLEN_BUS", "FALLEN_BUS_INIT"])?.device)
+        .or_else(|| facts.log.first(&super::OFF_BUS_LINES)?.device)
         .or_else(|| facts.pci.lost.first()?.value)
 }

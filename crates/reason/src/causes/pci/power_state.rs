@@ -146,11 +146,10 @@ fn switched_off(facts: &Facts, weighing: &mut Weighing) {
 /// A rule alone is no fault; with a GPU that is gone it is.
 fn rules(facts: &Facts, weighing: &mut Weighing) {
     let Some(rule) = facts.power.rules.first() else { return };
-    let gone = readings::logged(facts, &["FALLEN_BUS", "FALLEN_BUS_INIT"]);
-    if let Some(gone) = gone {
+    if let Some(gone) = facts.log.first(&super::OFF_BUS_LINES) {
         let statement = "a rule puts the GPU under runtime power management as it is added";
         weighing.supports(Strong, statement, &rule.origin);
-        weighing.supports(Moderate, "the driver found the GPU fallen off the bus", gone);
+        weighing.supports(Moderate, super::off_bus_statement(gone), &gone.origin);
     }
 }
 

@@ -83,7 +83,7 @@ fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
     let cured = cure(facts);
     symptom_support(facts, &mut weighing);
-    if weighing.support.is_empty() {
+    if weighing.support.is_empty() && cured.is_none() {
         if let Some(origin) = readings::cuda_works(facts) {
             weighing.rules_out("cuInit answers 0", origin);
         }

@@ -9,6 +9,7 @@ use crate::observed::Seen;
 mod attempts;
 mod interposers;
 mod limits;
+mod linked;
 mod ordinals;
 mod packages;
 mod refusals;
@@ -18,7 +19,7 @@ mod wsl;
 
 pattern! {
     /// A cheap look first: most lines of most texts are of something else.
-    ANY = r"(?i-u)limit|rlim|NOFILE|memlock|max (?:open|locked|proc|addr)|open files|too many|/dev/shm|shm|shared memory|bus error|No space left|unavailable|start new thread|pids|ibv_|ENOMEM|map segment|ordinal|device_count|deserialize|device id|set_device|cuda:\d|LD_PRELOAD|ld\.so\.preload|CUDA_DISABLE_CONTROL|libvgpu|HAMi|4pdvGPU|gemhook|libcuda[-_]|nvshare|intercept|preload|interpos|WSL|microsoft-standard|libnvidia|nvidia-(?:driver|utils|compute|headless)|libcuda1|cuda-drivers|nvidia-smi|persistenced|cu_?init|mmap\(|seconds|slow|crawl|takes|half a|\d ?s\b|^real|image|ipc|--?gpus?|gpu_|device_id|SetDevice|cuDeviceGet|local_rank|VISIBLE_DEVICES"
+    ANY = r"(?i-u)limit|rlim|NOFILE|memlock|max (?:open|locked|proc|addr)|open files|too many|/dev/shm|shm|shared memory|bus error|No space left|unavailable|start new thread|pids|ibv_|ENOMEM|map segment|ordinal|device_count|deserialize|device id|set_device|cuda:\d|LD_PRELOAD|ld\.so\.preload|CUDA_DISABLE_CONTROL|libvgpu|HAMi|4pdvGPU|gemhook|libcuda[-_]|nvshare|intercept|preload|interpos|WSL|microsoft-standard|libnvidia|nvidia-(?:driver|utils|compute|headless)|libcuda1|cuda-drivers|nvidia-smi|persistenced|cu_?init|mmap\(|seconds|slow|crawl|takes|half a|\d ?s\b|^real|image|container|libcuda\.so|ipc|--?gpus?|gpu_|device_id|SetDevice|cuDeviceGet|local_rank|VISIBLE_DEVICES"
 }
 
 /// Most entries of one kind: a program that repeats itself tells nothing new.
@@ -31,15 +32,22 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
     }
     refusals::read(line, facts);
     limits::rows(line, facts);
-    shared_memory::read(line, prose, facts);
-    interposers::read(line, facts);
+    linked::read(line, prose, facts);
     ordinals::read(line, facts);
     packages::read(line, facts);
     wsl::read(line, prose, facts);
     slow::read(line, prose, facts);
-    if prose {
-        limits::read_prose(line, facts);
-        attempts::read(line, facts);
+    if !prose {
+        shared_memory::read(line, false, facts);
+        interposers::read(line, facts);
+        return;
+    }
+    attempts::read(line, facts);
+    for text in super::statement::sentences(line.text) {
+        let sentence = Line { item: line.item, number: line.number, text };
+        shared_memory::read(&sentence, true, facts);
+        interposers::read(&sentence, facts);
+        limits::read_prose(&sentence, facts);
     }
 }
 
