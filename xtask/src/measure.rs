@@ -90,7 +90,9 @@ fn paired(a: &mut Command, b: &mut Command) -> Result<(Duration, Duration, f64)>
 
 /// Peak memory of the largest child so far, in MiB, as the kernel accounts it.
 fn peak_of_children_mib() -> f64 {
-    probe::peak_memory_of_children().map_or(f64::NAN, |bytes| bytes as f64 / f64::from(1 << 20))
+    let kibibytes = probe::peak_memory_of_children().map(|bytes| bytes >> 10);
+    let kibibytes = kibibytes.and_then(|kibibytes| u32::try_from(kibibytes).ok());
+    kibibytes.map_or(f64::NAN, |kibibytes| f64::from(kibibytes) / 1024.0)
 }
 
 fn no_gpu(release: &Path) -> Result<()> {

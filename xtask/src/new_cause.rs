@@ -94,7 +94,7 @@ fn with_sorted_line(text: &str, prefix: &str, line: &str) -> String {
     }
     let in_run = |candidate: &&str| candidate.starts_with(prefix);
     let after = lines.iter().position(|candidate| in_run(candidate) && *candidate > line);
-    let end = lines.iter().rposition(|candidate| in_run(&candidate)).map(|index| index + 1);
+    let end = lines.iter().rposition(in_run).map(|index| index + 1);
     lines.insert(after.or(end).unwrap_or(lines.len()), line);
     let mut out = lines.join("\n");
     out.push('\n');

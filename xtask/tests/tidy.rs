@@ -1,5 +1,7 @@
 //! Rules about the tree itself that no lint knows.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +30,10 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 
 fn product_files() -> Vec<PathBuf> {
     let crates = ["nvabi", "facts", "reason", "probe", "render", "cli"];
-    crates.iter().flat_map(|name| rust_files(&root().join("crates").join(name).join("src"))).collect()
+    crates
+        .iter()
+        .flat_map(|name| rust_files(&root().join("crates").join(name).join("src")))
+        .collect()
 }
 
 fn shown(path: &Path) -> String {
@@ -92,7 +97,9 @@ fn causes_files_and_catalogue_agree() {
 fn unsafe_lives_in_sys_and_in_stand_ins() {
     let word = Regex::new(r"\bunsafe\s*(\{|fn|impl|extern)").unwrap();
     let allowed = ["crates/probe/src/sys/", "crates/fakedriver/", "crates/fakerm/"];
-    for path in rust_files(&root().join("crates")).into_iter().chain(rust_files(&root().join("xtask"))) {
+    for path in
+        rust_files(&root().join("crates")).into_iter().chain(rust_files(&root().join("xtask")))
+    {
         let name = shown(&path);
         if allowed.iter().any(|prefix| name.starts_with(prefix)) || name.ends_with("tidy.rs") {
             continue;
@@ -119,8 +126,9 @@ fn every_invariant_names_tests_that_exist() {
     let sources: String = rust_files(&root().join("crates"))
         .into_iter()
         .chain(rust_files(&root().join("xtask")))
-        .map(|path| format!("// file {}\n{}", shown(&path), fs::read_to_string(&path).unwrap()))
-        .collect();
+        .fold(String::new(), |text, path| {
+            text + "// file " + &shown(&path) + "\n" + &fs::read_to_string(&path).unwrap()
+        });
     let named = Regex::new(r"`([\w\-]+)(?:::([\w\-]+))?`").unwrap();
     for paragraph in Regex::new(r"(?m)^\d+\. ").unwrap().split(invariants).skip(1) {
         let promise = paragraph.split('—').nth(1).unwrap_or_else(|| panic!("no test: {paragraph}"));

@@ -172,24 +172,15 @@ impl Wanted {
     }
 
     const fn can_hang(self) -> Wanted {
-        Wanted {
-            safety: Safety::CanHang,
-            ..self
-        }
+        Wanted { safety: Safety::CanHang, ..self }
     }
 
     const fn of_nvidia(self) -> Wanted {
-        Wanted {
-            scope: Scope::NvidiaDevices,
-            ..self
-        }
+        Wanted { scope: Scope::NvidiaDevices, ..self }
     }
 
     const fn limit_kib(self, kib: u32) -> Wanted {
-        Wanted {
-            limit_bytes: kib << 10,
-            ..self
-        }
+        Wanted { limit_bytes: kib << 10, ..self }
     }
 
     const fn needs(self, privilege: &'static str) -> Wanted {
@@ -225,12 +216,9 @@ mod tests {
     ];
 
     fn sample(row: &Wanted) -> String {
-        let path = row
-            .pattern
-            .replace("{release}", "6.8.12-9-pve")
-            .replace("{driver}", "590.48.01");
-        path.replace("/devices/*/", "/devices/0000:01:00.0/")
-            .replace('*', "0")
+        let path =
+            row.pattern.replace("{release}", "6.8.12-9-pve").replace("{driver}", "590.48.01");
+        path.replace("/devices/*/", "/devices/0000:01:00.0/").replace('*', "0")
     }
 
     #[test]
@@ -249,9 +237,7 @@ mod tests {
     #[test]
     fn what_can_hang_is_marked_and_left_to_two_children() {
         for row in WANTED {
-            let hangs = CAN_HANG
-                .iter()
-                .any(|pattern| path_matches(pattern, &sample(row)));
+            let hangs = CAN_HANG.iter().any(|pattern| path_matches(pattern, &sample(row)));
             assert_eq!(hangs, row.safety == Safety::CanHang, "{}", row.pattern);
             let careful = matches!(row.group, Group::ProcDriver | Group::Pci);
             assert!(careful || !hangs, "{}", row.pattern);
@@ -267,12 +253,7 @@ mod tests {
         for group in Group::ALL {
             assert_eq!(Group::from_name(group.name()), Some(group));
             assert!(group.rows().next().is_some(), "{}", group.name());
-            assert!(
-                group
-                    .rows()
-                    .map(|row| row.safety == Safety::CanHang)
-                    .is_sorted()
-            );
+            assert!(group.rows().map(|row| row.safety == Safety::CanHang).is_sorted());
         }
         assert_eq!(Group::from_name("nvml"), None);
     }

@@ -18,11 +18,7 @@ fn state(path: &str, state: RawState) -> RawItem {
 }
 
 fn grepped(path: &str, pattern: &str, text: &str) -> RawItem {
-    RawItem {
-        partial: true,
-        filter: Some(pattern.to_owned()),
-        ..file(path, text)
-    }
+    RawItem { partial: true, filter: Some(pattern.to_owned()), ..file(path, text) }
 }
 
 fn facts_of(items: impl IntoIterator<Item = RawItem>) -> Facts {
@@ -46,10 +42,7 @@ fn the_flagship_host() {
     let facts = facts_of([
         file("/proc/driver/nvidia/version", OPEN_590),
         file("/sys/module/nvidia/version", "590.48.01\n"),
-        file(
-            "/proc/driver/nvidia/params",
-            "DeviceFileMode: 438\nModifyDeviceFiles: 1\n",
-        ),
+        file("/proc/driver/nvidia/params", "DeviceFileMode: 438\nModifyDeviceFiles: 1\n"),
         file("/proc/driver/nvidia/gpus", "0000:01:00.0\n0000:81:00.0\n"),
         file(
             "/proc/driver/nvidia/gpus/0000:81:00.0/information",
@@ -57,10 +50,7 @@ fn the_flagship_host() {
              GPU UUID: \t GPU-00000000-0000-0000-0000-000000000001\nDevice Minor: \t 1\n\
              GPU Firmware: \t 590.48.01\nGPU Excluded:\t No\n",
         ),
-        file(
-            "/proc/driver/nvidia/gpus/0000:81:00.0/power",
-            "Runtime D3 status:  Disabled\n",
-        ),
+        file("/proc/driver/nvidia/gpus/0000:81:00.0/power", "Runtime D3 status:  Disabled\n"),
         file("/sys/module/nvidia_uvm/parameters/uvm_disable_hmm", "N\n"),
         file("/sys/module/nvidia_uvm/parameters/uvm_ats_mode", "1\n"),
         file("/proc/sys/kernel/osrelease", "6.8.12-9-pve\n"),
@@ -68,10 +58,7 @@ fn the_flagship_host() {
             "/usr/share/perl5/PVE/pvecfg.pm",
             "package PVE::pvecfg;\n\nsub version { return '8.4.1'; }\n",
         ),
-        file(
-            "/etc/os-release",
-            "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n",
-        ),
+        file("/etc/os-release", "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"),
         file(
             "/proc/cmdline",
             "root=/dev/mapper/pve-root iommu=pt modprobe.blacklist=nouveau,nova-core\n",
@@ -83,18 +70,9 @@ fn the_flagship_host() {
         file("/proc/uptime", "35123.44 2000000.01\n"),
         file("/proc/self/ns/pid", "pid:[4026531836]"),
         file("/proc/self/ns/cgroup", "cgroup:[4026531835]"),
-        file(
-            "/proc/cpuinfo",
-            "processor\t: 0\nflags\t\t: fpu vme sse2\nbugs\t\t: x\n",
-        ),
-        file(
-            "/lib/firmware/nvidia/590.48.01",
-            "gsp_ga10x.bin\ngsp_tu10x.bin\n",
-        ),
-        file(
-            "/etc/modprobe.d/uvm.conf",
-            "options nvidia_uvm uvm_disable_hmm=1\n",
-        ),
+        file("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme sse2\nbugs\t\t: x\n"),
+        file("/lib/firmware/nvidia/590.48.01", "gsp_ga10x.bin\ngsp_tu10x.bin\n"),
+        file("/etc/modprobe.d/uvm.conf", "options nvidia_uvm uvm_disable_hmm=1\n"),
     ]);
     let nvrm = facts.module.nvrm.as_seen().unwrap();
     assert_eq!(nvrm.value.flavour, Some(Flavour::Open));
@@ -102,11 +80,7 @@ fn the_flagship_host() {
     assert_eq!(facts.host.arch.value().unwrap(), "x86_64");
     assert_eq!(facts.module.gpu_folders.value().unwrap().len(), 2);
     let gpu = &facts.module.gpus[0].value;
-    assert_eq!(
-        gpu.address.unwrap().to_string(),
-        "0000:81:00.0",
-        "from the path"
-    );
+    assert_eq!(gpu.address.unwrap().to_string(), "0000:81:00.0", "from the path");
     assert_eq!(
         facts.module.gpu_power[&gpu.address.unwrap()]["Runtime D3 status"].value,
         "Disabled"
@@ -119,23 +93,12 @@ fn the_flagship_host() {
     assert_eq!(facts.host.container.value(), Some(&ContainerKind::None));
     assert_eq!(facts.host.hypervisor.value().unwrap(), "none");
     assert_eq!(facts.host.uptime_s.value(), Some(&35123));
-    assert_eq!(
-        facts.module.hmm_ranges.value().unwrap(),
-        &[(0x50_0000_0000, 0x6f_ffff_ffff)]
-    );
-    let kept_out: Vec<_> = facts
-        .module
-        .kept_out
-        .iter()
-        .map(|(name, _)| name.as_str())
-        .collect();
+    assert_eq!(facts.module.hmm_ranges.value().unwrap(), &[(0x50_0000_0000, 0x6f_ffff_ffff)]);
+    let kept_out: Vec<_> = facts.module.kept_out.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(kept_out, ["nouveau", "nova_core"]);
     assert_eq!(facts.module.options[0].1, "uvm_disable_hmm=1");
     let firmware = facts.firmware.files.value().unwrap();
-    assert_eq!(
-        firmware[0].path,
-        "/lib/firmware/nvidia/590.48.01/gsp_ga10x.bin"
-    );
+    assert_eq!(firmware[0].path, "/lib/firmware/nvidia/590.48.01/gsp_ga10x.bin");
     assert!(firmware[0].families.is_unknown(), "a name decides nothing");
     assert!(facts.mentions_gpu);
     assert_eq!(facts.complaints, []);
@@ -159,32 +122,18 @@ fn a_recorded_machine_is_understood_to_the_last_line() {
     );
     assert_eq!(facts.module.params.len(), 42);
     assert_eq!(facts.module.major("nvidia-uvm").value(), Some(&238));
-    assert_eq!(
-        facts.module.major("nvidia-caps-imex-channels").value(),
-        Some(&242)
-    );
+    assert_eq!(facts.module.major("nvidia-caps-imex-channels").value(), Some(&242));
     assert!(facts.module.major("nvidia-modeset").absent().is_some());
     let loaded = facts.module.loaded("nvidia_uvm");
-    assert_eq!(
-        (loaded.value().unwrap().use_count, facts.module.loaded.len()),
-        (None, 12)
-    );
+    assert_eq!((loaded.value().unwrap().use_count, facts.module.loaded.len()), (None, 12));
     assert!(facts.module.loaded("nouveau").absent().is_some());
     assert!(facts.module.hmm_ranges.absent().is_some());
-    assert_eq!(
-        facts.module.gpus[0].value.gpu_firmware.as_deref(),
-        Some("580.159.04")
-    );
+    assert_eq!(facts.module.gpus[0].value.gpu_firmware.as_deref(), Some("580.159.04"));
     assert_eq!(facts.module.sysfs["nvidia/taint"].value().unwrap(), "O");
     let device = &facts.pci.devices.value().unwrap()[0];
     assert!(device.is_gpu());
-    let sizes: Vec<(u8, u64)> = device
-        .bars
-        .value()
-        .unwrap()
-        .iter()
-        .map(|bar| (bar.index, bar.size_bytes >> 20))
-        .collect();
+    let sizes: Vec<(u8, u64)> =
+        device.bars.value().unwrap().iter().map(|bar| (bar.index, bar.size_bytes >> 20)).collect();
     assert_eq!(sizes, [(0, 16), (2, 256 << 10), (4, 32)]);
     assert_eq!(device.link.value().unwrap().current_width, 16);
     assert_eq!(facts.sandbox.has_capability(24), Some(false));
@@ -208,52 +157,30 @@ fn each_way_of_not_knowing_is_kept_apart() {
 
 #[test]
 fn a_whole_list_of_modules_tells_which_are_absent_and_a_part_does_not() {
-    let whole = facts_of([file(
-        "/proc/modules",
-        "nvidia 1 2 nvidia_uvm, Live 0x0 (POE)\n",
-    )]);
-    assert_eq!(
-        whole.module.loaded("nvidia").value().unwrap().use_count,
-        Some(2)
-    );
+    let whole = facts_of([file("/proc/modules", "nvidia 1 2 nvidia_uvm, Live 0x0 (POE)\n")]);
+    assert_eq!(whole.module.loaded("nvidia").value().unwrap().use_count, Some(2));
     assert!(whole.module.loaded("nvidia_uvm").absent().is_some());
 
-    let part = RawItem {
-        partial: true,
-        ..file("/proc/modules", "nvidia 1 2 - Live 0x0\n")
-    };
+    let part = RawItem { partial: true, ..file("/proc/modules", "nvidia 1 2 - Live 0x0\n") };
     assert!(facts_of([part]).module.loaded("nvidia_uvm").is_unknown());
 
     let shown = facts_of([grepped("/proc/modules", "^nvidia", "")]);
     assert!(shown.module.loaded("nvidia_uvm").absent().is_some());
     assert!(shown.module.loaded("nouveau").is_unknown());
 
-    let refused = facts_of([file(
-        "/proc/modules",
-        "cat: /proc/modules: Permission denied\n",
-    )]);
-    assert!(
-        refused.module.loaded("nvidia").is_unknown(),
-        "an error message is no list"
-    );
+    let refused = facts_of([file("/proc/modules", "cat: /proc/modules: Permission denied\n")]);
+    assert!(refused.module.loaded("nvidia").is_unknown(), "an error message is no list");
 
     let mut facts = Facts::default();
     let heading = "Module                  Size  Used by\nnouveau 1 0\n";
-    enter_lsmod(
-        &RawItem::new(ItemName::Command("lsmod".into()), heading.as_bytes()),
-        &mut facts,
-    );
+    enter_lsmod(&RawItem::new(ItemName::Command("lsmod".into()), heading.as_bytes()), &mut facts);
     assert!(facts.module.loaded("nouveau").is_seen());
     assert!(facts.module.loaded("nvidia").absent().is_some());
 }
 
 #[test]
 fn majors_by_filter() {
-    let facts = facts_of([grepped(
-        "/proc/devices",
-        "nvidia",
-        "195 nvidia\n195 nvidiactl\n",
-    )]);
+    let facts = facts_of([grepped("/proc/devices", "nvidia", "195 nvidia\n195 nvidiactl\n")]);
     assert_eq!(facts.module.major("nvidiactl").value(), Some(&195));
     assert!(facts.module.major("nvidia-uvm").absent().is_some());
     let narrow = facts_of([grepped("/proc/devices", "nvidia-uvm", "")]);
@@ -276,34 +203,21 @@ fn gpu(address: &str, extra: &[(&str, &str)]) -> Vec<RawItem> {
         ("current_link_speed", "32.0 GT/s PCIe\n"),
         ("current_link_width", "16\n"),
         ("max_link_speed", "32.0 GT/s PCIe\n"),
-        (
-            "resource",
-            "0x00000000de000000 0x00000000deffffff 0x0000000000040200\n",
-        ),
+        ("resource", "0x00000000de000000 0x00000000deffffff 0x0000000000040200\n"),
     ];
     let all = fixed.iter().chain(extra);
-    all.map(|(name, text)| file(&format!("{folder}/{name}"), text))
-        .collect()
+    all.map(|(name, text)| file(&format!("{folder}/{name}"), text)).collect()
 }
 
 #[test]
 fn devices_are_assembled_from_their_files() {
     let mut items = gpu(
         "0000:81:00.0",
-        &[
-            ("max_link_width", "16\n"),
-            ("driver", "../../../../bus/pci/drivers/nvidia"),
-        ],
+        &[("max_link_width", "16\n"), ("driver", "../../../../bus/pci/drivers/nvidia")],
     );
     items.extend(gpu("0000:01:00.0", &[]));
-    items.push(state(
-        "/sys/bus/pci/devices/0000:01:00.0/driver",
-        RawState::Absent,
-    ));
-    items.push(state(
-        "/sys/bus/pci/devices/0000:01:00.0/max_link_width",
-        RawState::TimedOut,
-    ));
+    items.push(state("/sys/bus/pci/devices/0000:01:00.0/driver", RawState::Absent));
+    items.push(state("/sys/bus/pci/devices/0000:01:00.0/max_link_width", RawState::TimedOut));
     items.push(file("/sys/bus/pci/devices/0000:00:1f.0/vendor", "0x8086\n"));
     items.push(file("/sys/kernel/iommu_groups/42/type", "identity\n"));
     let facts = facts_of(items);
@@ -318,11 +232,7 @@ fn devices_are_assembled_from_their_files() {
     assert_eq!(bound.link.value().unwrap().max_width, 16);
     assert_eq!(bound.numa_node.value(), Some(&-1));
     assert_eq!(bound.iommu_group.value(), Some(&42));
-    let register = Bar {
-        index: 0,
-        start: 0xde00_0000,
-        size_bytes: 16 << 20,
-    };
+    let register = Bar { index: 0, start: 0xde00_0000, size_bytes: 16 << 20 };
     assert_eq!(bound.bars.value().unwrap(), &[register]);
     assert_eq!(facts.pci.iommu_types[&42].value().unwrap(), "identity");
     assert!(facts.mentions_gpu);
@@ -331,34 +241,20 @@ fn devices_are_assembled_from_their_files() {
 #[test]
 fn no_device_of_nvidia_is_said_only_when_every_vendor_is_known() {
     let listing = || file("/sys/bus/pci/devices", "0000:00:1f.0\n0000:00:02.0\n");
-    let vendor = |address: &str| {
-        file(
-            &format!("/sys/bus/pci/devices/{address}/vendor"),
-            "0x8086\n",
-        )
-    };
+    let vendor =
+        |address: &str| file(&format!("/sys/bus/pci/devices/{address}/vendor"), "0x8086\n");
     let devices = |items: Vec<RawItem>| facts_of(items).pci.devices;
     let all = vec![listing(), vendor("0000:00:1f.0"), vendor("0000:00:02.0")];
     assert!(devices(all).absent().is_some());
     assert!(devices(vec![listing(), vendor("0000:00:1f.0")]).is_unknown());
-    assert!(
-        devices(vec![file("/sys/bus/pci/devices", "")])
-            .absent()
-            .is_some()
-    );
+    assert!(devices(vec![file("/sys/bus/pci/devices", "")]).absent().is_some());
     assert!(devices(vec![vendor("0000:00:1f.0")]).is_unknown());
     let missing = || state("/sys/bus/pci/devices", RawState::Absent);
-    assert!(
-        devices(vec![missing()]).is_unknown(),
-        "all of /sys may be missing"
-    );
+    assert!(devices(vec![missing()]).is_unknown(), "all of /sys may be missing");
     let sysfs = file("/sys/class/dmi/id/sys_vendor", "QEMU\n");
     assert!(devices(vec![missing(), sysfs]).absent().is_some());
     let gvisor = "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n";
-    let sandboxed = vec![
-        file("/sys/bus/pci/devices", ""),
-        file("/proc/version", gvisor),
-    ];
+    let sandboxed = vec![file("/sys/bus/pci/devices", ""), file("/proc/version", gvisor)];
     assert!(devices(sandboxed).is_unknown());
 }
 
@@ -368,10 +264,7 @@ fn uevent_stands_in_for_files_that_are_missing() {
     let text = "DRIVER=vfio-pci\nPCI_CLASS=30200\nPCI_ID=10DE:2335\nPCI_SUBSYS_ID=10DE:18BE\n";
     let facts = facts_of([file(&format!("{folder}/uevent"), text)]);
     let device = &facts.pci.devices.value().unwrap()[0];
-    assert_eq!(
-        (device.device, device.class),
-        (Some(0x2335), Some(0x03_02_00))
-    );
+    assert_eq!((device.device, device.class), (Some(0x2335), Some(0x03_02_00)));
     assert_eq!(device.driver.value().unwrap(), "vfio-pci");
 }
 
@@ -384,24 +277,12 @@ fn nodes_from_a_listing_and_from_their_own_items() {
         file("/dev/char/195:255", "../nvidiactl"),
     ]);
     let node = facts.node.at("/dev/nvidia0");
-    assert_eq!(
-        node.value().unwrap().kind,
-        NodeKind::Char {
-            major: 195,
-            minor: 0
-        }
-    );
-    assert!(matches!(
-        facts.node.at("/dev/nvidiactl"),
-        Observed::Denied(..)
-    ));
+    assert_eq!(node.value().unwrap().kind, NodeKind::Char { major: 195, minor: 0 });
+    assert!(matches!(facts.node.at("/dev/nvidiactl"), Observed::Denied(..)));
     assert!(facts.node.at("/dev/nvidia-uvm").absent().is_some());
     assert!(facts.node.at("/dev/nvidia-caps/nvidia-cap1").is_unknown());
     assert_eq!(facts.host.wsl.value(), Some(&false));
-    assert_eq!(
-        facts.node.links["/dev/char/195:255"].value().unwrap(),
-        "../nvidiactl"
-    );
+    assert_eq!(facts.node.links["/dev/char/195:255"].value().unwrap(), "../nvidiactl");
 
     let filtered = facts_of([grepped("/dev", "nvidia", "nvidia0\n")]);
     assert!(filtered.node.at("/dev/nvidia-uvm").absent().is_some());
@@ -418,42 +299,17 @@ fn a_pattern_given_to_ls_covers_what_it_did_not_show() {
         facts.node
     };
     let shown = "crw-rw-rw- 1 root root 195, 0 Nov 3 10:22 /dev/nvidia0\n";
-    assert!(
-        ls(&["/dev/nvidia*"], shown)
-            .at("/dev/nvidia-uvm")
-            .absent()
-            .is_some()
-    );
-    assert!(
-        ls(&["/dev/nvidia0"], shown)
-            .at("/dev/nvidia-uvm")
-            .is_unknown()
-    );
-    assert!(
-        ls(&["/dev/nvidia[0-9]*"], shown)
-            .at("/dev/nvidia-uvm")
-            .is_unknown()
-    );
+    assert!(ls(&["/dev/nvidia*"], shown).at("/dev/nvidia-uvm").absent().is_some());
+    assert!(ls(&["/dev/nvidia0"], shown).at("/dev/nvidia-uvm").is_unknown());
+    assert!(ls(&["/dev/nvidia[0-9]*"], shown).at("/dev/nvidia-uvm").is_unknown());
     let none = "ls: cannot access '/dev/nvidia*': No such file or directory\n";
-    assert!(
-        ls(&["/dev/nvidia*"], none)
-            .at("/dev/nvidiactl")
-            .absent()
-            .is_some()
-    );
+    assert!(ls(&["/dev/nvidia*"], none).at("/dev/nvidiactl").absent().is_some());
     let one = "ls: cannot access '/dev/nvidia-uvm': No such file or directory\n";
-    let nodes = ls(
-        &["/dev/nvidia0", "/dev/nvidia-uvm"],
-        &format!("{one}{shown}"),
-    );
+    let nodes = ls(&["/dev/nvidia0", "/dev/nvidia-uvm"], &format!("{one}{shown}"));
     assert!(nodes.at("/dev/nvidia-uvm").absent().is_some());
     assert!(nodes.at("/dev/nvidia0").is_seen());
     let error = "bash: ls: command not found\n";
-    assert!(
-        ls(&["/dev/nvidia*"], error)
-            .at("/dev/nvidiactl")
-            .is_unknown()
-    );
+    assert!(ls(&["/dev/nvidia*"], error).at("/dev/nvidiactl").is_unknown());
 }
 
 #[test]
@@ -463,23 +319,13 @@ fn kinds_of_containers() {
     let absent = || state("/.dockerenv", RawState::Absent);
     assert_eq!(kind(vec![pid(), absent()]), Some(ContainerKind::Other));
     assert_eq!(kind(vec![absent()]), None);
-    let wsl = file(
-        "/proc/sys/kernel/osrelease",
-        "5.15.153.1-microsoft-standard-WSL2\n",
-    );
+    let wsl = file("/proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n");
     assert_eq!(kind(vec![pid(), wsl]), Some(ContainerKind::None));
     let lxc = || file("/run/systemd/container", "lxc\n");
     assert_eq!(kind(vec![pid(), lxc()]), Some(ContainerKind::Lxc));
     let docker = || file("/.dockerenv", "");
-    assert_eq!(
-        kind(vec![lxc(), docker()]),
-        Some(ContainerKind::Docker),
-        "the innermost"
-    );
-    let pod = file(
-        "/proc/self/environ",
-        "KUBERNETES_SERVICE_HOST=10.96.0.1\0A=b\0",
-    );
+    assert_eq!(kind(vec![lxc(), docker()]), Some(ContainerKind::Docker), "the innermost");
+    let pod = file("/proc/self/environ", "KUBERNETES_SERVICE_HOST=10.96.0.1\0A=b\0");
     assert_eq!(kind(vec![docker(), pod]), Some(ContainerKind::Kubernetes));
     let initial = || {
         [
@@ -489,15 +335,8 @@ fn kinds_of_containers() {
     };
     let word = file("/run/systemd/container", "docker\n");
     let machine = initial().into_iter().chain([docker(), word]).collect();
-    assert_eq!(
-        kind(machine),
-        Some(ContainerKind::None),
-        "a machine booted from an image"
-    );
-    let group = file(
-        "/proc/self/cgroup",
-        "0::/system.slice/docker-0123abcd.scope\n",
-    );
+    assert_eq!(kind(machine), Some(ContainerKind::None), "a machine booted from an image");
+    let group = file("/proc/self/cgroup", "0::/system.slice/docker-0123abcd.scope\n");
     let host_namespaces = initial().into_iter().chain([docker(), group]).collect();
     assert_eq!(kind(host_namespaces), Some(ContainerKind::Docker));
     let init = file("/proc/1/environ", "container=lxc\0");
@@ -522,14 +361,8 @@ fn policy_of_a_container() {
             "/proc/4711/limits",
             "Max open files            16                   16                   files\n",
         ),
-        file(
-            "/etc/nvidia-container-runtime/config.toml",
-            "no-cgroups = true\n",
-        ),
-        file(
-            "/var/lib/lxc/129/config",
-            "lxc.cgroup2.devices.allow = c 195:* rwm\n",
-        ),
+        file("/etc/nvidia-container-runtime/config.toml", "no-cgroups = true\n"),
+        file("/var/lib/lxc/129/config", "lxc.cgroup2.devices.allow = c 195:* rwm\n"),
     ]);
     assert_eq!(facts.sandbox.has_capability(27), Some(true));
     assert_eq!(facts.sandbox.has_capability(21), Some(false));
@@ -539,41 +372,19 @@ fn policy_of_a_container() {
     assert_eq!(facts.sandbox.uid_map.value().unwrap()[0].outside, 100_000);
     assert_eq!(facts.sandbox.cgroups.value().unwrap(), &["0::/"]);
     assert_eq!(facts.process.limits["Max open files"].value, Some(16));
-    let settings: Vec<_> = facts
-        .sandbox
-        .settings
-        .iter()
-        .map(|seen| seen.value.0.as_str())
-        .collect();
+    let settings: Vec<_> =
+        facts.sandbox.settings.iter().map(|seen| seen.value.0.as_str()).collect();
     assert_eq!(settings, ["no-cgroups", "lxc.cgroup2.devices.allow"]);
 }
 
 #[test]
 fn what_an_environment_does_not_hold() {
-    let whole = facts_of([file(
-        "/proc/self/environ",
-        "CUDA_VISIBLE_DEVICES=\0HOME=/root\0",
-    )]);
-    assert_eq!(
-        whole.process.env("CUDA_VISIBLE_DEVICES").value().unwrap(),
-        ""
-    );
+    let whole = facts_of([file("/proc/self/environ", "CUDA_VISIBLE_DEVICES=\0HOME=/root\0")]);
+    assert_eq!(whole.process.env("CUDA_VISIBLE_DEVICES").value().unwrap(), "");
     assert!(whole.process.env("LD_PRELOAD").absent().is_some());
     let filtered = facts_of([grepped("/proc/self/environ", "^CUDA|NVIDIA", "")]);
-    assert!(
-        filtered
-            .process
-            .env("CUDA_VISIBLE_DEVICES")
-            .absent()
-            .is_some()
-    );
-    assert!(
-        filtered
-            .process
-            .env("NVIDIA_VISIBLE_DEVICES")
-            .absent()
-            .is_some()
-    );
+    assert!(filtered.process.env("CUDA_VISIBLE_DEVICES").absent().is_some());
+    assert!(filtered.process.env("NVIDIA_VISIBLE_DEVICES").absent().is_some());
     assert!(filtered.process.env("MY_CUDA").is_unknown());
     let gone = facts_of([file("/proc/self/environ", "")]);
     assert!(gone.process.env("CUDA_VISIBLE_DEVICES").is_unknown());
@@ -592,20 +403,11 @@ fn module_files_of_the_running_kernel() {
     ]);
     let files = with.module.on_disk.value().unwrap();
     assert_eq!(files[1].name, "nvidia");
-    assert_eq!(
-        files[1].path,
-        "/lib/modules/6.8.12-9-pve/updates/dkms/nvidia.ko.zst"
-    );
+    assert_eq!(files[1].path, "/lib/modules/6.8.12-9-pve/updates/dkms/nvidia.ko.zst");
     let none = "kernel/fs/ext4/ext4.ko:\n";
-    let without = facts_of([
-        osrelease(),
-        file("/lib/modules/6.8.12-9-pve/modules.dep", none),
-    ]);
+    let without = facts_of([osrelease(), file("/lib/modules/6.8.12-9-pve/modules.dep", none)]);
     assert!(without.module.on_disk.absent().is_some());
-    let other = facts_of([
-        osrelease(),
-        file("/lib/modules/6.8.12-8-pve/modules.dep", none),
-    ]);
+    let other = facts_of([osrelease(), file("/lib/modules/6.8.12-8-pve/modules.dep", none)]);
     assert!(other.module.on_disk.is_unknown());
     let container = facts_of([osrelease(), state("/lib/modules", RawState::Absent)]);
     assert!(container.module.on_disk.is_unknown());
@@ -616,19 +418,8 @@ fn firmware_is_absent_only_for_the_modules_own_version() {
     let module = || file("/sys/module/nvidia/version", "590.48.01\n");
     let absent =
         |version: &str| state(&format!("/lib/firmware/nvidia/{version}"), RawState::Absent);
-    assert!(
-        facts_of([module(), absent("590.48.01")])
-            .firmware
-            .files
-            .absent()
-            .is_some()
-    );
-    assert!(
-        facts_of([module(), absent("580.95.05")])
-            .firmware
-            .files
-            .is_unknown()
-    );
+    assert!(facts_of([module(), absent("590.48.01")]).firmware.files.absent().is_some());
+    assert!(facts_of([module(), absent("580.95.05")]).firmware.files.is_unknown());
     assert!(facts_of([absent("590.48.01")]).firmware.files.is_unknown());
 }
 
@@ -642,18 +433,8 @@ fn hypervisors() {
         ]);
         facts.host.hypervisor.value().cloned().unwrap()
     };
-    assert_eq!(
-        name(
-            "QEMU\n",
-            "Standard PC (Q35 + ICH9, 2009)\n",
-            "fpu hypervisor"
-        ),
-        "kvm"
-    );
-    assert_eq!(
-        name("Microsoft Corporation\n", "Virtual Machine\n", "hypervisor"),
-        "microsoft"
-    );
+    assert_eq!(name("QEMU\n", "Standard PC (Q35 + ICH9, 2009)\n", "fpu hypervisor"), "kvm");
+    assert_eq!(name("Microsoft Corporation\n", "Virtual Machine\n", "hypervisor"), "microsoft");
     assert_eq!(name("Microsoft Corporation\n", "Surface\n", "fpu"), "none");
     assert_eq!(name("Amazon EC2\n", "p5.48xlarge\n", "hypervisor"), "kvm");
     assert_eq!(name("Supermicro\n", "SYS-421GE\n", "fpu vme"), "none");
@@ -667,14 +448,8 @@ fn boot_and_odds_and_ends() {
             "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
             [6, 0, 0, 0, 1],
         ),
-        file(
-            "/sys/kernel/security/lockdown",
-            "none [integrity] confidentiality\n",
-        ),
-        file(
-            "/usr/local/cuda-12.8/version.json",
-            r#"{"cuda": {"version": "12.8.1"}}"#,
-        ),
+        file("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n"),
+        file("/usr/local/cuda-12.8/version.json", r#"{"cuda": {"version": "12.8.1"}}"#),
         file("/usr/local/cuda/version.txt", "CUDA Version 10.2.89\n"),
         file("/etc/ld.so.preload", "/usr/lib/libvgpu.so # interposer\n"),
         file("/etc/hostname", "gpu-ct\n"),
@@ -687,10 +462,7 @@ fn boot_and_odds_and_ends() {
         .iter()
         .map(|seen| format!("{} {}", seen.value.0, seen.value.1))
         .collect();
-    assert_eq!(
-        toolkits,
-        ["/usr/local/cuda-12.8 12.8", "/usr/local/cuda 10.2"]
-    );
+    assert_eq!(toolkits, ["/usr/local/cuda-12.8 12.8", "/usr/local/cuda 10.2"]);
     assert_eq!(facts.library.interposers[0].0, "/usr/lib/libvgpu.so");
     assert_eq!(facts.host.hostname.value().unwrap(), "gpu-ct");
     let old = facts_of([state("/sys/firmware/efi", RawState::Absent)]);

@@ -58,10 +58,7 @@ const WORDS: [&str; 40] = [
 ];
 
 fn line() -> impl Strategy<Value = String> {
-    let word = prop_oneof![
-        prop::sample::select(&WORDS[..]).prop_map(str::to_owned),
-        ".{0,6}"
-    ];
+    let word = prop_oneof![prop::sample::select(&WORDS[..]).prop_map(str::to_owned), ".{0,6}"];
     prop::collection::vec(word, 0..8).prop_map(|words| words.join(" "))
 }
 
@@ -71,17 +68,11 @@ fn text() -> impl Strategy<Value = String> {
 
 /// Lines that hold something; each must be understood or complained about.
 fn full_lines(text: &str) -> Vec<u32> {
-    (1u32..)
-        .zip(text.lines())
-        .filter(|(_, line)| !line.trim().is_empty())
-        .map(|(n, _)| n)
-        .collect()
+    (1u32..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).map(|(n, _)| n).collect()
 }
 
 fn accounted(understood: impl Iterator<Item = u32>, complaints: &[LineComplaint]) -> Vec<u32> {
-    let mut lines: Vec<u32> = understood
-        .chain(complaints.iter().map(|c| c.line))
-        .collect();
+    let mut lines: Vec<u32> = understood.chain(complaints.iter().map(|c| c.line)).collect();
     lines.sort_unstable();
     lines
 }

@@ -103,9 +103,7 @@ impl Act {
             Self::Print(text) => {
                 let mut stdout = std::io::stdout();
                 // A closed pipe is no concern of this library.
-                let _ = stdout
-                    .write_all(text.as_bytes())
-                    .and_then(|()| stdout.flush());
+                let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
                 None
             }
             Self::Fork { away } => {
@@ -116,22 +114,13 @@ impl Act {
                 mischief::play(folder);
                 None
             }
-            Self::Flaky {
-                counter,
-                failure,
-                successes,
-                trials,
-            } => {
+            Self::Flaky { counter, failure, successes, trials } => {
                 let trial = next_trial(counter) % trials;
                 // Spreads the successes evenly: a trial succeeds when the running share of
                 // successes passes a whole number in it.
                 let before = trial * successes / trials;
                 let after = (trial + 1) * successes / trials;
-                if after > before {
-                    None
-                } else {
-                    failure.perform()
-                }
+                if after > before { None } else { failure.perform() }
             }
         }
     }
@@ -172,12 +161,8 @@ fn leave_child(away: bool) {
 /// Counts one trial; the first is 0. A counter that cannot be used ends the process.
 fn next_trial(path: &str) -> u64 {
     let count = || -> std::io::Result<u64> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         file.lock()?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;

@@ -10,11 +10,8 @@ use std::process::{Command, Stdio};
 use crate::act::record;
 
 /// Nodes and the numbers that they should have.
-const NODES: [(&str, u32, u32); 3] = [
-    ("nvidiactl", 195, 255),
-    ("nvidia0", 195, 0),
-    ("nvidia-uvm", 511, 0),
-];
+const NODES: [(&str, u32, u32); 3] =
+    [("nvidiactl", 195, 255), ("nvidia0", 195, 0), ("nvidia-uvm", 511, 0)];
 
 /// Plays in this folder as if it were /dev.
 pub(crate) fn play(folder: &str) {
@@ -32,11 +29,7 @@ pub(crate) fn play(folder: &str) {
                 note("unlink", &path, libc::unlink(c_path.as_ptr()));
             }
             if !exists || stat.st_rdev != device {
-                note(
-                    "mknod",
-                    &path,
-                    libc::mknod(c_path.as_ptr(), libc::S_IFCHR | 0o666, device),
-                );
+                note("mknod", &path, libc::mknod(c_path.as_ptr(), libc::S_IFCHR | 0o666, device));
             }
             note("chmod", &path, libc::chmod(c_path.as_ptr(), 0o666));
         }
@@ -47,10 +40,7 @@ pub(crate) fn play(folder: &str) {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
-    record(&format!(
-        "modprobe {}",
-        if modprobe.is_ok() { "ok" } else { "refused" }
-    ));
+    record(&format!("modprobe {}", if modprobe.is_ok() { "ok" } else { "refused" }));
 }
 
 fn note(deed: &str, path: &str, result: c_int) {

@@ -27,8 +27,7 @@ pub(crate) unsafe fn text(to: *mut c_char, size: usize, text: &str) {
     let length = bytes.len().min(size - 1);
     // SAFETY: the caller vouches for the buffer; the length leaves room for the NUL.
     unsafe {
-        to.cast::<u8>()
-            .copy_from_nonoverlapping(bytes.as_ptr(), length);
+        to.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), length);
         to.add(length).write(0);
     }
 }

@@ -83,10 +83,7 @@ impl Settings {
 
     /// What a call of this name is to do, if anything else than succeed.
     pub(crate) fn act(&self, name: &str) -> Option<&Act> {
-        self.acts
-            .iter()
-            .rfind(|(set, _)| set == name)
-            .map(|(_, act)| act)
+        self.acts.iter().rfind(|(set, _)| set == name).map(|(_, act)| act)
     }
 
     fn apply(&mut self, setting: &str) -> Option<()> {

@@ -148,11 +148,7 @@ fn numa_info(memory: Memory) -> c_int {
 }
 
 fn node(minor: u32) -> String {
-    if minor == MINOR_CONTROL {
-        "/dev/nvidiactl".to_owned()
-    } else {
-        format!("/dev/nvidia{minor}")
-    }
+    if minor == MINOR_CONTROL { "/dev/nvidiactl".to_owned() } else { format!("/dev/nvidia{minor}") }
 }
 
 fn name(number: u32) -> String {

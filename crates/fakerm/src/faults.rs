@@ -92,9 +92,5 @@ pub(crate) fn overwrite(site: &Site, parameters: Memory) {
 }
 
 fn actions(site: &Site) -> impl Iterator<Item = &'static Action> {
-    settings()
-        .faults
-        .iter()
-        .filter(move |fault| fault.site == *site)
-        .map(|fault| &fault.action)
+    settings().faults.iter().filter(move |fault| fault.site == *site).map(|fault| &fault.action)
 }

@@ -20,10 +20,7 @@ pub(crate) fn build() -> BTreeMap<String, Entry> {
 
 fn add_nodes(tree: &mut BTreeMap<String, Entry>) {
     let mut node = |path: String, major: u32, minor: u32| {
-        let change = settings()
-            .nodes
-            .iter()
-            .rfind(|(changed, _)| *changed == path);
+        let change = settings().nodes.iter().rfind(|(changed, _)| *changed == path);
         let entry = match change {
             Some((_, NodeChange::Absent)) => Entry::Nothing,
             Some((_, NodeChange::Numbers(wrong_major, wrong_minor))) => Entry::Device {
@@ -31,11 +28,7 @@ fn add_nodes(tree: &mut BTreeMap<String, Entry>) {
                 minor: *wrong_minor,
                 right: (*wrong_major, *wrong_minor) == (major, minor),
             },
-            None => Entry::Device {
-                major,
-                minor,
-                right: true,
-            },
+            None => Entry::Device { major, minor, right: true },
         };
         tree.insert(path, entry);
     };
@@ -61,32 +54,16 @@ fn add_module_files(tree: &mut BTreeMap<String, Entry>) {
     );
     text("/proc/driver/nvidia/params", PARAMETERS.to_owned());
     for module in ["nvidia", "nvidia_uvm"] {
-        text(
-            &format!("/sys/module/{module}/initstate"),
-            "live\n".to_owned(),
-        );
-        text(
-            &format!("/sys/module/{module}/version"),
-            format!("{version}\n"),
-        );
+        text(&format!("/sys/module/{module}/initstate"), "live\n".to_owned());
+        text(&format!("/sys/module/{module}/version"), format!("{version}\n"));
         text(&format!("/sys/module/{module}/refcnt"), "1\n".to_owned());
         text(&format!("/sys/module/{module}/taint"), "OE\n".to_owned());
     }
     let disabled = if settings().hmm { "N\n" } else { "Y\n" };
-    text(
-        "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm",
-        disabled.to_owned(),
-    );
-    let control = if version.starts_with("535") {
-        "195 nvidia-frontend\n"
-    } else {
-        CONTROL_MAJORS
-    };
+    text("/sys/module/nvidia_uvm/parameters/uvm_disable_hmm", disabled.to_owned());
+    let control = if version.starts_with("535") { "195 nvidia-frontend\n" } else { CONTROL_MAJORS };
     let majors = format!("{control}{MAJOR_UVM} nvidia-uvm\n");
-    tree.insert(
-        "/proc/devices".to_owned(),
-        Entry::Added(c"/proc/devices", 1, majors),
-    );
+    tree.insert("/proc/devices".to_owned(), Entry::Added(c"/proc/devices", 1, majors));
     tree.insert(
         "/proc/modules".to_owned(),
         Entry::Added(c"/proc/modules", 0, LOADED_MODULES.to_owned()),
@@ -123,11 +100,8 @@ fn add_gpu_files(tree: &mut BTreeMap<String, Entry>, gpu: machine::Gpu) {
         )),
     );
     let bus = gpu.bus();
-    let device = format!(
-        "/sys/devices/pci0000:{:02x}/0000:{:02x}:01.0/{address}",
-        bus - 1,
-        bus - 1
-    );
+    let device =
+        format!("/sys/devices/pci0000:{:02x}/0000:{:02x}:01.0/{address}", bus - 1, bus - 1);
     tree.insert(
         format!("/sys/bus/pci/devices/{address}"),
         Entry::Link(device.replacen("/sys/", "../../../", 1)),

@@ -126,9 +126,9 @@ impl Gpu {
     pub(crate) fn uuid(self) -> String {
         let hex = format!("{:032x}", u128::from_be_bytes(self.uuid_bytes()));
         let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
-        parts.into_iter().fold("GPU".to_owned(), |uuid, part| {
-            uuid + "-" + hex.get(part).unwrap_or_default()
-        })
+        parts
+            .into_iter()
+            .fold("GPU".to_owned(), |uuid, part| uuid + "-" + hex.get(part).unwrap_or_default())
     }
 }
 

@@ -19,10 +19,7 @@ impl Memory {
     /// used.
     pub(crate) unsafe fn new(address: *mut c_void, length: usize) -> Self {
         let length = if address.is_null() { 0 } else { length };
-        Self {
-            base: address.cast(),
-            length,
-        }
+        Self { base: address.cast(), length }
     }
 
     /// How many bytes the structure has.
@@ -31,9 +28,7 @@ impl Memory {
     }
 
     fn holds(&self, offset: usize, size: usize) -> bool {
-        offset
-            .checked_add(size)
-            .is_some_and(|end| end <= self.length)
+        offset.checked_add(size).is_some_and(|end| end <= self.length)
     }
 
     /// Reads `N` bytes at `offset`.
@@ -42,9 +37,7 @@ impl Memory {
         if self.holds(offset, N) {
             // SAFETY: the range lies inside the structure, whose validity `new` demands.
             unsafe {
-                self.base
-                    .add(offset)
-                    .copy_to_nonoverlapping(bytes.as_mut_ptr(), N);
+                self.base.add(offset).copy_to_nonoverlapping(bytes.as_mut_ptr(), N);
             }
         }
         bytes
@@ -74,9 +67,7 @@ impl Memory {
         if self.holds(offset, bytes.len()) {
             // SAFETY: the range lies inside the structure, whose validity `new` demands.
             unsafe {
-                self.base
-                    .add(offset)
-                    .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                self.base.add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
             }
         }
     }

@@ -102,14 +102,8 @@ pub(crate) fn readlink(path: &str) -> Option<String> {
 /// A whole text file of the real system; empty when it cannot be read.
 pub(crate) fn read_text(path: &CStr) -> String {
     // SAFETY: the path is a C string.
-    let descriptor = unsafe {
-        openat(
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            libc::O_RDONLY | libc::O_CLOEXEC,
-            0,
-        )
-    };
+    let descriptor =
+        unsafe { openat(libc::AT_FDCWD, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC, 0) };
     if descriptor < 0 {
         return String::new();
     }

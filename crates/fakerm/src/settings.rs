@@ -73,10 +73,7 @@ pub(crate) fn settings() -> &'static Settings {
 }
 
 fn complain(setting: &str) -> ! {
-    crate::real::write(
-        2,
-        format!("GPUDX_FAKERM: cannot read setting {setting:?}\n").as_bytes(),
-    );
+    crate::real::write(2, format!("GPUDX_FAKERM: cannot read setting {setting:?}\n").as_bytes());
     std::process::abort()
 }
 
@@ -96,10 +93,7 @@ impl Settings {
             "trace" => self.trace = Some(CString::new(value).ok()?),
             _ => match name.strip_prefix("node:") {
                 Some(path) => self.nodes.push((path.to_owned(), node_change(value)?)),
-                None => self.faults.push(Fault {
-                    site: site(name)?,
-                    action: action(value)?,
-                }),
+                None => self.faults.push(Fault { site: site(name)?, action: action(value)? }),
             },
         }
         Some(())
@@ -111,10 +105,7 @@ fn node_change(value: &str) -> Option<NodeChange> {
         return Some(NodeChange::Absent);
     }
     let (major, minor) = value.split_once(':')?;
-    Some(NodeChange::Numbers(
-        major.parse().ok()?,
-        minor.parse().ok()?,
-    ))
+    Some(NodeChange::Numbers(major.parse().ok()?, minor.parse().ok()?))
 }
 
 fn site(name: &str) -> Option<Site> {

@@ -37,10 +37,7 @@ pub(crate) fn tree() -> &'static BTreeMap<String, Entry> {
 
 /// The entry at an absolute path, links on the way followed; `None` leaves the path to the kernel.
 pub(crate) fn find(path: &str) -> Option<&'static Entry> {
-    if !["/dev/", "/proc/", "/sys/"]
-        .iter()
-        .any(|root| path.starts_with(root))
-    {
+    if !["/dev/", "/proc/", "/sys/"].iter().any(|root| path.starts_with(root)) {
         return None;
     }
     tree().get(&resolve_parents(path))
@@ -89,10 +86,7 @@ pub(crate) fn contents(entry: &Entry) -> Option<String> {
 /// The path with `.`, `..` and doubled slashes worked out and links in its folders followed.
 fn resolve_parents(path: &str) -> String {
     let mut done = String::new();
-    let mut parts = path
-        .split('/')
-        .filter(|part| !part.is_empty() && *part != ".")
-        .peekable();
+    let mut parts = path.split('/').filter(|part| !part.is_empty() && *part != ".").peekable();
     while let Some(part) = parts.next() {
         if part == ".." {
             done.truncate(done.rfind('/').unwrap_or(0));

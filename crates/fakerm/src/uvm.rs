@@ -29,12 +29,7 @@ const REQUESTS: [(&str, u32, usize, usize); 14] = [
     ("UVM_REGISTER_GPU", 0x25, 40, 36),
     ("UVM_UNREGISTER_GPU", 0x26, 20, 16),
     ("UVM_PAGEABLE_MEM_ACCESS", PAGEABLE_MEM_ACCESS, 8, 4),
-    (
-        "UVM_PAGEABLE_MEM_ACCESS_ON_GPU",
-        PAGEABLE_MEM_ACCESS_ON_GPU,
-        24,
-        20,
-    ),
+    ("UVM_PAGEABLE_MEM_ACCESS_ON_GPU", PAGEABLE_MEM_ACCESS_ON_GPU, 24, 20),
     ("UVM_CREATE_EXTERNAL_RANGE", 0x49, 24, 16),
     ("UVM_MM_INITIALIZE", MM_INITIALIZE, 8, 4),
 ];
@@ -43,10 +38,7 @@ static INITIALIZED: AtomicBool = AtomicBool::new(false);
 
 /// The number of a request by its name.
 pub(crate) fn request_named(name: &str) -> Option<u32> {
-    REQUESTS
-        .iter()
-        .find(|request| request.0 == name)
-        .map(|request| request.1)
+    REQUESTS.iter().find(|request| request.0 == name).map(|request| request.1)
 }
 
 /// Answers a request.

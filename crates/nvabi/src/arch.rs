@@ -12,10 +12,7 @@ pub fn compiled_for(major: u32, minor: u32) -> Option<Vec<(u32, u32)>> {
         number::major_minor(row.text("cuda_version"))
             .is_some_and(|version| version.0 == major && version.1 <= minor)
     })?;
-    row.text("compute_capabilities")
-        .split(',')
-        .map(number::major_minor)
-        .collect()
+    row.text("compute_capabilities").split(',').map(number::major_minor).collect()
 }
 
 #[cfg(test)]

@@ -38,10 +38,7 @@ impl Branch {
 
 /// The branch of that number.
 pub fn by_number(branch: u32) -> Option<Branch> {
-    DRIVER_BRANCHES
-        .numbered("branch", branch.into())
-        .next()
-        .map(Branch::of)
+    DRIVER_BRANCHES.numbered("branch", branch.into()).next().map(Branch::of)
 }
 
 /// The CUDA version that the drivers of a branch support.

@@ -91,22 +91,13 @@ mod tests {
         assert_eq!(blackwell.capability, (12, 0));
         assert_eq!(blackwell.gsp_file, Some("gsp_ga10x.bin"));
         assert_eq!(blackwell.signature_section, Some(".fwsignature_gb20x"));
-        assert_eq!(
-            (blackwell.open, blackwell.proprietary),
-            (OpenSupport::Required, false)
-        );
+        assert_eq!((blackwell.open, blackwell.proprietary), (OpenSupport::Required, false));
         let volta = by_name("GV100").unwrap();
         assert_eq!((volta.gsp_family, volta.gsp_file), (None, None));
-        assert_eq!(
-            (volta.open, volta.proprietary_last_branch),
-            (OpenSupport::No, Some(580))
-        );
+        assert_eq!((volta.open, volta.proprietary_last_branch), (OpenSupport::No, Some(580)));
         let hopper = by_name("GH100").unwrap();
         assert_eq!(hopper.signature_section, Some(".fwsignature_gh100"));
-        assert_eq!(
-            (hopper.proprietary, hopper.proprietary_last_branch),
-            (true, None)
-        );
+        assert_eq!((hopper.proprietary, hopper.proprietary_last_branch), (true, None));
     }
 
     #[test]
@@ -114,11 +105,7 @@ mod tests {
         for chip in all() {
             assert!(chip.capability >= (5, 0), "{chip:?}");
             assert!(chip.proprietary || chip.open != OpenSupport::No, "{chip:?}");
-            assert_eq!(
-                chip.gsp_family.is_some(),
-                chip.capability >= (7, 5),
-                "{chip:?}"
-            );
+            assert_eq!(chip.gsp_family.is_some(), chip.capability >= (7, 5), "{chip:?}");
         }
     }
 }

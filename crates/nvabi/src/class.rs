@@ -30,10 +30,7 @@ impl Class {
             preferred: row.text("preferred") == "1",
             header: row.text("header"),
             architecture: row.text("arch_hint"),
-            branches: (
-                row.number_u32("first_branch"),
-                row.number_u32("last_branch"),
-            ),
+            branches: (row.number_u32("first_branch"), row.number_u32("last_branch")),
         }
     }
 }

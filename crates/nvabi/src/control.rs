@@ -38,10 +38,7 @@ impl Control {
             class: row.text("class"),
             parameters: row.text("params_struct"),
             size: row.number_u32("params_size_595"),
-            branches: (
-                row.number_u32("first_branch"),
-                row.number_u32("last_branch"),
-            ),
+            branches: (row.number_u32("first_branch"), row.number_u32("last_branch")),
             privilege: row.text("caller_privilege"),
             routed_to_gsp: match row.text("routed_to_gsp") {
                 "1" => Some(true),
@@ -55,9 +52,7 @@ impl Control {
 
 /// All names of a command: the current one first, then those of older branches, then aliases.
 pub fn names(command: u32) -> impl Iterator<Item = Control> {
-    RM_CONTROL_CMDS
-        .numbered("value", command.into())
-        .map(Control::of)
+    RM_CONTROL_CMDS.numbered("value", command.into()).map(Control::of)
 }
 
 /// The command of that number under its current name.

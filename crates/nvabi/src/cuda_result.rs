@@ -23,10 +23,7 @@ pub struct CudaResult {
 impl CudaResult {
     fn of(row: Row) -> CudaResult {
         CudaResult {
-            code: row
-                .number("value")
-                .and_then(|code| i64::try_from(code).ok())
-                .unwrap_or(-1),
+            code: row.number("value").and_then(|code| i64::try_from(code).ok()).unwrap_or(-1),
             name: row.text("name"),
             since: row.text("known_since"),
             causes: row.text("common_real_world_causes"),
@@ -36,10 +33,7 @@ impl CudaResult {
 
 /// The code of that number.
 pub fn by_code(code: i64) -> Option<CudaResult> {
-    CUDA_RESULTS
-        .numbered("value", u64::try_from(code).ok()?)
-        .next()
-        .map(CudaResult::of)
+    CUDA_RESULTS.numbered("value", u64::try_from(code).ok()?).next().map(CudaResult::of)
 }
 
 /// The code of that name, case aside.

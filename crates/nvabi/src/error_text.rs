@@ -56,11 +56,7 @@ struct Line<'a> {
 
 impl Line<'_> {
     fn new(text: &str) -> Line<'_> {
-        Line {
-            text,
-            bare: without_punctuation(text),
-            contexts: Vec::new(),
-        }
+        Line { text, bare: without_punctuation(text), contexts: Vec::new() }
     }
 
     /// Whether what was found at `start` may be taken for the message: as whole words, and in its
@@ -83,9 +79,7 @@ impl Line<'_> {
         if let Some((_, known)) = self.contexts.iter().find(|(known, _)| *known == context) {
             return *known;
         }
-        let found = context
-            .split('|')
-            .any(|word| contains_ignoring_case(self.text, word));
+        let found = context.split('|').any(|word| contains_ignoring_case(self.text, word));
         self.contexts.push((context, found));
         found
     }
@@ -133,12 +127,7 @@ pub fn in_line(line: &str) -> Option<&'static ErrorText> {
             continue;
         };
         let exact = line.text.get(found.range()) == Some(message.text);
-        let rank = (
-            message.code.is_some(),
-            message.text.len(),
-            exact,
-            Reverse(place),
-        );
+        let rank = (message.code.is_some(), message.text.len(), exact, Reverse(place));
         let better = best.is_none_or(|(_, best_rank)| rank > best_rank);
         if better && line.holds(message, found.start()) {
             best = Some((message, rank));
@@ -158,10 +147,7 @@ mod tests {
     #[test]
     fn lines_as_tools_print_them() {
         for (line, expected) in [
-            (
-                "RuntimeError: CUDA error: initialization error",
-                ("cuda-driver", 3),
-            ),
+            ("RuntimeError: CUDA error: initialization error", ("cuda-driver", 3)),
             (
                 "cudaGetDeviceCount returned 802\n-> system not yet initialized",
                 ("cuda-driver", 802),
@@ -181,15 +167,9 @@ mod tests {
                 "RuntimeError: CUDA unknown error - this may be due to an incorrectly",
                 ("torch", 999),
             ),
-            (
-                "Failed to initialize NVML: Driver/library version mismatch",
-                ("nvml", 18),
-            ),
+            ("Failed to initialize NVML: Driver/library version mismatch", ("nvml", 18)),
             ("Failed to initialize NVML: Unknown Error", ("nvml", 999)),
-            (
-                "Failed to initialize NVML: Insufficient Permissions",
-                ("nvml", 4),
-            ),
+            ("Failed to initialize NVML: Insufficient Permissions", ("nvml", 4)),
             (
                 "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. \
                  Make sure that the latest NVIDIA driver is installed and running.",
@@ -209,10 +189,7 @@ mod tests {
                 "cuda runtime error (35) : CUDA driver version is insufficient for CUDA runtime version at x",
                 ("cuda-runtime", 35),
             ),
-            (
-                "all CUDA-capable devices are busy or unavailable",
-                ("cuda-runtime", 46),
-            ),
+            ("all CUDA-capable devices are busy or unavailable", ("cuda-runtime", 46)),
             ("-> initialization error", ("cuda-driver", 3)),
             ("Driver Not Loaded", ("nvml", 9)),
         ] {

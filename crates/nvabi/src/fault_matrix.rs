@@ -31,25 +31,17 @@ pub struct Fault {
 impl Fault {
     fn of(row: Row) -> Fault {
         let header = row.table().header();
-        Fault {
-            fault: row.text("injected_fault"),
-            row: row.cells(),
-            header,
-        }
+        Fault { fault: row.text("injected_fault"), row: row.cells(), header }
     }
 
     /// The answers, by version.
     pub fn answers(&self) -> impl Iterator<Item = Answer> {
-        self.header
-            .iter()
-            .zip(self.row)
-            .skip(1)
-            .map(|(title, text)| Answer {
-                version: title.rsplit('_').next().unwrap_or(""),
-                text,
-                code: text.split(' ').next().and_then(|code| code.parse().ok()),
-                loops: text.starts_with("LOOPS"),
-            })
+        self.header.iter().zip(self.row).skip(1).map(|(title, text)| Answer {
+            version: title.rsplit('_').next().unwrap_or(""),
+            text,
+            code: text.split(' ').next().and_then(|code| code.parse().ok()),
+            loops: text.starts_with("LOOPS"),
+        })
     }
 }
 
@@ -73,29 +65,11 @@ mod tests {
 
     #[test]
     fn answers_have_versions_and_codes() {
-        let fault = cuinit()
-            .find(|fault| fault.fault == "open /dev/nvidia-uvm -> EPERM")
-            .unwrap();
-        let answers: Vec<_> = fault
-            .answers()
-            .map(|answer| (answer.version, answer.code))
-            .collect();
+        let fault = cuinit().find(|fault| fault.fault == "open /dev/nvidia-uvm -> EPERM").unwrap();
+        let answers: Vec<_> = fault.answers().map(|answer| (answer.version, answer.code)).collect();
         let code = Some(999);
-        assert_eq!(
-            answers,
-            [
-                ("535.309.01", code),
-                ("550.163.01", code),
-                ("555.58.02", code)
-            ]
-        );
-        let again = nvmlinit()
-            .find(|fault| fault.fault == "open /dev/nvidia0 -> EAGAIN")
-            .unwrap();
-        assert!(
-            again
-                .answers()
-                .all(|answer| answer.loops && answer.code.is_none())
-        );
+        assert_eq!(answers, [("535.309.01", code), ("550.163.01", code), ("555.58.02", code)]);
+        let again = nvmlinit().find(|fault| fault.fault == "open /dev/nvidia0 -> EAGAIN").unwrap();
+        assert!(again.answers().all(|answer| answer.loops && answer.code.is_none()));
     }
 }

@@ -42,10 +42,7 @@ impl GspFile {
 /// The file for a family, case aside, in a branch. A branch that is not listed goes by the nearest
 /// older one. `None` when the branch does not know the family, or is older than GSP firmware.
 pub fn file_for(branch: u32, family: &str) -> Option<GspFile> {
-    let listed = all()
-        .map(|file| file.branch)
-        .filter(|listed| *listed <= branch)
-        .max()?;
+    let listed = all().map(|file| file.branch).filter(|listed| *listed <= branch).max()?;
     all().find(|file| file.branch == listed && file.family.eq_ignore_ascii_case(family))
 }
 
@@ -80,11 +77,7 @@ mod tests {
             };
             let row = file_for(595, family).unwrap();
             assert_eq!(chip.gsp_file, Some(row.file), "{chip:?}");
-            assert_eq!(
-                chip.signature_section,
-                Some(row.signature_section),
-                "{chip:?}"
-            );
+            assert_eq!(chip.signature_section, Some(row.signature_section), "{chip:?}");
         }
     }
 }

@@ -30,9 +30,7 @@ impl GspRpc {
 }
 
 fn named(kind: &'static str, wanted: u32) -> impl Iterator<Item = GspRpc> {
-    let rows = GSP_RPC_FUNCTIONS
-        .rows()
-        .filter(move |row| row.text("kind") == kind);
+    let rows = GSP_RPC_FUNCTIONS.rows().filter(move |row| row.text("kind") == kind);
     rows.map(GspRpc::of).filter(move |rpc| rpc.number == wanted)
 }
 
@@ -79,14 +77,8 @@ mod tests {
     #[test]
     fn a_renamed_number_goes_by_the_newest_branch() {
         assert_eq!(function(200).map(|rpc| rpc.name), Some("INVALIDATE_TLB"));
-        assert_eq!(
-            function_in(200, 525).map(|rpc| rpc.name),
-            Some("NUM_FUNCTIONS")
-        );
+        assert_eq!(function_in(200, 525).map(|rpc| rpc.name), Some("NUM_FUNCTIONS"));
         assert_eq!(event(4124).map(|rpc| rpc.name), Some("GSP_LOCKDOWN_NOTICE"));
-        assert_eq!(
-            event_in(4124, 535).map(|rpc| rpc.name),
-            Some("NVLINK_FAULT_UP")
-        );
+        assert_eq!(event_in(4124, 535).map(|rpc| rpc.name), Some("NVLINK_FAULT_UP"));
     }
 }

@@ -68,10 +68,7 @@ impl Escape {
     /// Whether `size` fits these parameters in any branch; an array fits with each whole count.
     fn accepts(&self, size: u32) -> bool {
         let is_array = self.parameters.ends_with("[N]");
-        let listed = self
-            .sizes
-            .split(',')
-            .filter_map(|part| part.split_once(':')?.1.parse().ok());
+        let listed = self.sizes.split(',').filter_map(|part| part.split_once(':')?.1.parse().ok());
         let mut sizes = listed.chain(self.size);
         sizes.any(|known: u32| known == size || (is_array && size.is_multiple_of(known)))
     }
@@ -125,12 +122,7 @@ pub fn decode_request(request: u32) -> Option<EscapeCall> {
     }
     let fitting = escapes(nr).find(|escape| escape.accepts(size));
     let escape = fitting.or_else(|| escape_by_nr(nr))?;
-    Some(EscapeCall {
-        name: escape.name,
-        nr,
-        size,
-        escape,
-    })
+    Some(EscapeCall { name: escape.name, nr, size, escape })
 }
 
 #[cfg(test)]
@@ -140,21 +132,11 @@ mod tests {
     #[test]
     fn requests_are_taken_apart() {
         let control = decode_request(0xc020_462a).unwrap();
-        assert_eq!(
-            (control.name, control.nr, control.size),
-            ("NV_ESC_RM_CONTROL", 0x2a, 32)
-        );
+        assert_eq!((control.name, control.nr, control.size), ("NV_ESC_RM_CONTROL", 0x2a, 32));
         assert_eq!(control.escape.status_offset, Some(28));
         let cards = decode_request(0xc900_46c8).unwrap();
         assert_eq!((cards.name, cards.size), ("NV_ESC_CARD_INFO", 32 * 72));
-        for request in [
-            0,
-            0xc020_452a,
-            0x8020_462a,
-            0x0000_5401,
-            0xc004_46ff,
-            u32::MAX,
-        ] {
+        for request in [0, 0xc020_452a, 0x8020_462a, 0x0000_5401, 0xc004_46ff, u32::MAX] {
             assert_eq!(decode_request(request), None, "{request:#x}");
         }
     }
@@ -181,16 +163,10 @@ mod tests {
     #[test]
     fn sizes_follow_the_branch() {
         let unmap = escape_by_name("NV_ESC_RM_UNMAP_MEMORY_DMA").unwrap();
-        assert_eq!(
-            (unmap.size_in(535), unmap.size_in(550)),
-            (Some(40), Some(48))
-        );
+        assert_eq!((unmap.size_in(535), unmap.size_in(550)), (Some(40), Some(48)));
         assert_eq!((unmap.size_in(545), unmap.size_in(620)), (None, Some(48)));
         let map = escape_by_name("NV_ESC_RM_MAP_MEMORY_DMA").unwrap();
-        assert_eq!(
-            (map.status_offset_in(570), map.status_offset_in(580)),
-            (Some(48), Some(56))
-        );
+        assert_eq!((map.status_offset_in(570), map.status_offset_in(580)), (Some(48), Some(56)));
         let control = escape_by_nr(0x2a).unwrap();
         assert_eq!(control.status_offset_in(560), Some(28));
     }

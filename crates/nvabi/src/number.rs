@@ -4,9 +4,7 @@
 pub fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16)
-            .ok()
-            .filter(|_| !digits.starts_with('+')),
+        Some(digits) => u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+')),
         None => text.parse().ok().filter(|_| !text.starts_with('+')),
     }
 }
@@ -30,14 +28,8 @@ pub const MEASURED_BRANCHES: [u32; 5] = [535, 550, 570, 580, 595];
 /// The measured branches on either side of `branch`: the same one twice when it was measured
 /// itself, the newest twice when it is newer, `None` when it is older than all.
 pub(crate) fn measured_neighbors(branch: u32) -> Option<(u32, u32)> {
-    let below = MEASURED_BRANCHES
-        .into_iter()
-        .rev()
-        .find(|measured| *measured <= branch)?;
-    let above = MEASURED_BRANCHES
-        .into_iter()
-        .find(|measured| *measured >= branch)
-        .unwrap_or(below);
+    let below = MEASURED_BRANCHES.into_iter().rev().find(|measured| *measured <= branch)?;
+    let above = MEASURED_BRANCHES.into_iter().find(|measured| *measured >= branch).unwrap_or(below);
     Some((below, above))
 }
 
@@ -54,11 +46,7 @@ fn listed_value(cell: &str, branch: u32) -> Option<u32> {
         let (branches, value) = part.split_once(':')?;
         let (first, last) = branches.split_once('-').unwrap_or((branches, branches));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if (first..=last).contains(&branch) {
-            value.parse().ok()
-        } else {
-            None
-        }
+        if (first..=last).contains(&branch) { value.parse().ok() } else { None }
     })
 }
 
@@ -86,15 +74,7 @@ mod tests {
         assert_eq!(parse("803"), Some(803));
         assert_eq!(parse("0x2080012c"), Some(0x2080_012c));
         assert_eq!(parse(" 0X25 "), Some(0x25));
-        for text in [
-            "",
-            "0x",
-            "-1",
-            "+1",
-            "0x+1",
-            "12.8",
-            "99999999999999999999999",
-        ] {
+        for text in ["", "0x", "-1", "+1", "0x+1", "12.8", "99999999999999999999999"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

@@ -35,10 +35,7 @@ impl NvStatus {
 
 /// The status of that number.
 pub fn by_code(code: u32) -> Option<NvStatus> {
-    NV_STATUS
-        .numbered("value", code.into())
-        .next()
-        .map(NvStatus::of)
+    NV_STATUS.numbered("value", code.into()).next().map(NvStatus::of)
 }
 
 /// The status of that name, case aside.

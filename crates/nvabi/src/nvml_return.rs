@@ -20,10 +20,7 @@ pub struct NvmlReturn {
 impl NvmlReturn {
     fn of(row: Row) -> NvmlReturn {
         NvmlReturn {
-            code: row
-                .number("value")
-                .and_then(|code| i64::try_from(code).ok())
-                .unwrap_or(-1),
+            code: row.number("value").and_then(|code| i64::try_from(code).ok()).unwrap_or(-1),
             name: row.text("name"),
             causes: row.text("cause_notes"),
         }
@@ -32,10 +29,7 @@ impl NvmlReturn {
 
 /// The code of that number.
 pub fn by_code(code: i64) -> Option<NvmlReturn> {
-    NVML_RETURNS
-        .numbered("value", u64::try_from(code).ok()?)
-        .next()
-        .map(NvmlReturn::of)
+    NVML_RETURNS.numbered("value", u64::try_from(code).ok()?).next().map(NvmlReturn::of)
 }
 
 /// The code of that name, case aside.

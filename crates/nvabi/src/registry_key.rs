@@ -29,9 +29,7 @@ impl RegistryKey {
 /// The key of that name or that definition, case aside.
 pub fn by_name(name: &str) -> Option<RegistryKey> {
     let found = RM_REGISTRY_KEYS.find("key", name);
-    found
-        .or_else(|| RM_REGISTRY_KEYS.find("define", name))
-        .map(RegistryKey::of)
+    found.or_else(|| RM_REGISTRY_KEYS.find("define", name)).map(RegistryKey::of)
 }
 
 /// All keys, by name.

@@ -45,9 +45,7 @@ impl RmInitStep {
 
 /// All meanings of a number; more than one when branches differ.
 pub fn meanings(code: u32) -> impl Iterator<Item = RmInitStep> {
-    RM_INIT_ADAPTER_CODES
-        .numbered("code_hex", code.into())
-        .map(RmInitStep::of)
+    RM_INIT_ADAPTER_CODES.numbered("code_hex", code.into()).map(RmInitStep::of)
 }
 
 /// The meaning of a number in the newest branch that knows it. Where the driver's branch is known,
@@ -106,11 +104,7 @@ impl RmInitTriple {
 
 impl fmt::Display for RmInitTriple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:#04x}:{:#04x}:{}",
-            self.code, self.status_code, self.line
-        )
+        write!(f, "{:#04x}:{:#04x}:{}", self.code, self.status_code, self.line)
     }
 }
 
@@ -138,25 +132,13 @@ mod tests {
     #[test]
     fn a_number_that_changed_its_meaning_is_told_by_branch() {
         let name = |code, branch| in_branch(code, branch).map(|step| step.name);
-        assert_eq!(
-            name(0x26, 550),
-            Some("RM_INIT_GPU_UNIVERSAL_VALIDATION_FAILED")
-        );
-        assert_eq!(
-            name(0x26, 580),
-            Some("RM_INIT_GPU_DMA_CONFIGURATION_FAILED")
-        );
-        assert_eq!(
-            name(0x26, 610),
-            Some("RM_INIT_GPU_DMA_CONFIGURATION_FAILED")
-        );
+        assert_eq!(name(0x26, 550), Some("RM_INIT_GPU_UNIVERSAL_VALIDATION_FAILED"));
+        assert_eq!(name(0x26, 580), Some("RM_INIT_GPU_DMA_CONFIGURATION_FAILED"));
+        assert_eq!(name(0x26, 610), Some("RM_INIT_GPU_DMA_CONFIGURATION_FAILED"));
         assert_eq!(name(0x26, 500), None);
         assert_eq!(name(0x61, 610), Some("RM_INIT_FIRMWARE_FETCH_FAILED"));
         assert_eq!(meanings(0x26).count(), 2);
-        assert_eq!(
-            by_code(0x62).map(|step| step.name),
-            Some("RM_INIT_FIRMWARE_INIT_FAILED")
-        );
+        assert_eq!(by_code(0x62).map(|step| step.name), Some("RM_INIT_FIRMWARE_INIT_FAILED"));
     }
 
     #[test]
@@ -168,14 +150,7 @@ mod tests {
         assert_eq!(triple.to_string(), "0x62:0x65:1784");
         let line = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x65:1784)";
         assert_eq!(decode_triple(line), Some(triple));
-        for text in [
-            "",
-            "0x62:0x65",
-            "62:65:1",
-            "0000:01:00.0",
-            "0x62:0x65:",
-            "::",
-        ] {
+        for text in ["", "0x62:0x65", "62:65:1", "0000:01:00.0", "0x62:0x65:", "::"] {
             assert_eq!(decode_triple(text), None, "{text}");
         }
     }

@@ -46,11 +46,7 @@ pub fn fields(name: &str, branch: u32) -> Vec<Field> {
         return Vec::new();
     };
     let layout = measured(name, below);
-    if below == above || layout == measured(name, above) {
-        layout
-    } else {
-        Vec::new()
-    }
+    if below == above || layout == measured(name, above) { layout } else { Vec::new() }
 }
 
 /// The size of a structure in a driver branch, in bytes.
@@ -60,10 +56,7 @@ pub fn size(name: &str, branch: u32) -> Option<u32> {
 
 /// The names of all structures.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let mut names: Vec<&str> = NV_STRUCT_LAYOUTS
-        .rows()
-        .map(|row| row.text("struct"))
-        .collect();
+    let mut names: Vec<&str> = NV_STRUCT_LAYOUTS.rows().map(|row| row.text("struct")).collect();
     names.extend(UVM_STRUCT_LAYOUTS.rows().map(|row| row.text("struct")));
     names.sort_unstable();
     names.dedup();
@@ -73,11 +66,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// The layout in a measured branch. An older branch has rows of its own only where it differs from
 /// the next newer one, so the rows that hold are those of the oldest branch that is not older.
 fn measured(name: &str, branch: u32) -> Vec<Field> {
-    if name.starts_with("UVM_") {
-        uvm_fields(name, branch)
-    } else {
-        nv_fields(name, branch)
-    }
+    if name.starts_with("UVM_") { uvm_fields(name, branch) } else { nv_fields(name, branch) }
 }
 
 fn uvm_fields(name: &str, branch: u32) -> Vec<Field> {
@@ -86,11 +75,7 @@ fn uvm_fields(name: &str, branch: u32) -> Vec<Field> {
     if request.is_none_or(|request| request.size_in(branch).is_none()) {
         return Vec::new();
     }
-    let rows = || {
-        UVM_STRUCT_LAYOUTS
-            .rows()
-            .filter(|row| row.text("struct") == name)
-    };
+    let rows = || UVM_STRUCT_LAYOUTS.rows().filter(|row| row.text("struct") == name);
     let listed = rows().filter_map(|row| row.number_u32("branch"));
     let Some(holds) = listed.filter(|known| *known >= branch).min() else {
         return Vec::new();
@@ -126,13 +111,7 @@ mod tests {
     fn the_control_structure_is_the_same_everywhere() {
         for branch in [535, 545, 550, 565, 580, 595, 620] {
             let fields = fields("NVOS54_PARAMETERS", branch);
-            let offset = |name| {
-                fields
-                    .iter()
-                    .find(|field| field.name == name)
-                    .unwrap()
-                    .offset
-            };
+            let offset = |name| fields.iter().find(|field| field.name == name).unwrap().offset;
             assert_eq!(
                 (offset("cmd"), offset("params"), offset("status")),
                 (8, 16, 28),
@@ -148,12 +127,7 @@ mod tests {
         for branch in number::MEASURED_BRANCHES {
             for request in uvm::all().filter(|request| request.size_in(branch).is_some()) {
                 let known = size(request.parameters, branch);
-                assert_eq!(
-                    known,
-                    request.size_in(branch),
-                    "{} in {branch}",
-                    request.name
-                );
+                assert_eq!(known, request.size_in(branch), "{} in {branch}", request.name);
             }
             for escape in
                 ioctl::all().filter(|escape| names().any(|name| name == escape.parameters))
@@ -161,11 +135,7 @@ mod tests {
                 let Some(listed) = escape.size_in(branch) else {
                     continue;
                 };
-                assert_eq!(
-                    size(escape.parameters, branch),
-                    Some(listed),
-                    "{escape:?} {branch}"
-                );
+                assert_eq!(size(escape.parameters, branch), Some(listed), "{escape:?} {branch}");
             }
         }
     }

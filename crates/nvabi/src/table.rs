@@ -26,11 +26,7 @@ impl Table {
             let padded = line.split('\t').chain(std::iter::repeat(""));
             cells.extend(padded.take(header.len()));
         }
-        Table {
-            name,
-            header,
-            cells,
-        }
+        Table { name, header, cells }
     }
 
     /// The name, which is the file's name without `.tsv`.
@@ -61,9 +57,7 @@ impl Table {
     /// The place of a column. A title is known by its part before a parenthesis: `file` finds
     /// `file(under /lib/firmware/nvidia/<version>/)`.
     pub fn column(&self, name: &str) -> Option<usize> {
-        self.header
-            .iter()
-            .position(|title| title.split('(').next() == Some(name))
+        self.header.iter().position(|title| title.split('(').next() == Some(name))
     }
 
     /// The rows, in the order of the file.
@@ -73,8 +67,7 @@ impl Table {
 
     /// The first row whose cell in this column is `text`, ASCII case aside.
     pub fn find(&'static self, column: &str, text: &str) -> Option<Row> {
-        self.rows()
-            .find(|row| row.text(column).eq_ignore_ascii_case(text))
+        self.rows().find(|row| row.text(column).eq_ignore_ascii_case(text))
     }
 
     /// The rows with this number in this column, by binary search: the table must be sorted by it,
@@ -181,15 +174,10 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// The table of that name, which is its file's name without `.tsv`.
 pub fn by_name(name: &str) -> Option<&'static Table> {
-    ALL.iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, table)| -> &'static Table { table })
+    ALL.iter().find(|(known, _)| *known == name).map(|(_, table)| -> &'static Table { table })
 }
 
 /// The names of the tables that this process has parsed so far.
 pub fn parsed() -> Vec<&'static str> {
-    ALL.iter()
-        .filter(|(_, table)| LazyLock::get(table).is_some())
-        .map(|(name, _)| *name)
-        .collect()
+    ALL.iter().filter(|(_, table)| LazyLock::get(table).is_some()).map(|(name, _)| *name).collect()
 }

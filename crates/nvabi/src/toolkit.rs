@@ -40,24 +40,19 @@ pub fn all() -> impl Iterator<Item = Toolkit> {
 /// listed has the minimum of its major version, if that is one and the same for all listed.
 pub fn minimum_driver(major: u32, minor: u32) -> Option<&'static str> {
     let exact = all().find(|toolkit| toolkit.version == (major, minor));
-    exact
-        .map(|toolkit| toolkit.minimum_driver)
-        .or_else(|| minimum_of_major(major))
+    exact.map(|toolkit| toolkit.minimum_driver).or_else(|| minimum_of_major(major))
 }
 
 fn minimum_of_major(major: u32) -> Option<&'static str> {
-    let mut minimums = all()
-        .filter(|toolkit| toolkit.version.0 == major)
-        .map(|toolkit| toolkit.minimum_driver);
+    let mut minimums =
+        all().filter(|toolkit| toolkit.version.0 == major).map(|toolkit| toolkit.minimum_driver);
     let first = minimums.next()?;
     minimums.all(|minimum| minimum == first).then_some(first)
 }
 
 /// The driver that the first release of CUDA `major`.`minor` came with.
 pub fn bundled_driver(major: u32, minor: u32) -> Option<&'static str> {
-    all()
-        .find(|toolkit| toolkit.version == (major, minor))
-        .map(|toolkit| toolkit.bundled_driver)
+    all().find(|toolkit| toolkit.version == (major, minor)).map(|toolkit| toolkit.bundled_driver)
 }
 
 #[cfg(test)]
@@ -70,17 +65,9 @@ mod tests {
         assert_eq!(minimum_driver(12, 0), Some("525.60.13"));
         assert_eq!(minimum_driver(12, 8), Some("525.60.13"));
         assert_eq!(minimum_driver(13, 0), Some("580.65.06"));
-        assert_eq!(
-            minimum_driver(13, 5),
-            Some("580.65.06"),
-            "not listed: by its major version"
-        );
+        assert_eq!(minimum_driver(13, 5), Some("580.65.06"), "not listed: by its major version");
         assert_eq!(minimum_driver(10, 1), Some("418.39"));
-        assert_eq!(
-            minimum_driver(10, 9),
-            None,
-            "before 11 each minor version had its own"
-        );
+        assert_eq!(minimum_driver(10, 9), None, "before 11 each minor version had its own");
         assert_eq!(minimum_driver(14, 0), None);
     }
 

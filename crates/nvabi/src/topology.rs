@@ -37,16 +37,12 @@ impl TopologyWord {
 
 /// The entry for a word, case aside; `NV4` is `NV<n>`.
 pub fn by_word(word: &str) -> Option<TopologyWord> {
-    TOPOLOGY_P2P
-        .find("name", canonical(word))
-        .map(TopologyWord::of)
+    TOPOLOGY_P2P.find("name", canonical(word)).map(TopologyWord::of)
 }
 
 /// The word as the table has it.
 pub(crate) fn canonical(word: &str) -> &str {
-    let prefixed = word
-        .get(..2)
-        .is_some_and(|prefix| prefix.eq_ignore_ascii_case("NV"));
+    let prefixed = word.get(..2).is_some_and(|prefix| prefix.eq_ignore_ascii_case("NV"));
     let count = word.get(2..).unwrap_or("");
     let bonded = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
     if prefixed && bonded { "NV<n>" } else { word }

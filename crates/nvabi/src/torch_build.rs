@@ -31,9 +31,7 @@ impl TorchBuild {
             default_cuda: row.text("pypi_default_cuda_runtime"),
             other_builds: row.text("other_official_builds"),
             sm_list: row.text("sm_list"),
-            minimum_driver: row
-                .text("min_driver_for_pypi_default")
-                .trim_start_matches(">="),
+            minimum_driver: row.text("min_driver_for_pypi_default").trim_start_matches(">="),
         }
     }
 
@@ -92,19 +90,10 @@ impl Architectures {
     fn parse(text: &str) -> Option<Architectures> {
         let (list, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
         let numbers: Option<Vec<u32>> = list.split(',').map(|part| part.parse().ok()).collect();
-        let compiled = numbers?
-            .into_iter()
-            .map(|number| (number / 10, number % 10))
-            .collect();
+        let compiled = numbers?.into_iter().map(|number| (number / 10, number % 10)).collect();
         match rest {
-            "" => Some(Architectures {
-                compiled,
-                ptx: false,
-            }),
-            "+PTX" => Some(Architectures {
-                compiled,
-                ptx: true,
-            }),
+            "" => Some(Architectures { compiled, ptx: false }),
+            "+PTX" => Some(Architectures { compiled, ptx: true }),
             _ => None,
         }
     }
@@ -117,15 +106,9 @@ mod tests {
     #[test]
     fn releases_by_version() {
         let build = by_version("2.10.0").unwrap();
-        assert_eq!(
-            (build.default_cuda, build.minimum_driver),
-            ("12.8.90", "525.60.13")
-        );
+        assert_eq!((build.default_cuda, build.minimum_driver), ("12.8.90", "525.60.13"));
         assert_eq!(by_version("2.9.0+cu128").unwrap().version, "2.9.1");
-        assert_eq!(
-            by_version("2.15.0a0").map(|build| build.version),
-            Some("2.15.0")
-        );
+        assert_eq!(by_version("2.15.0a0").map(|build| build.version), Some("2.15.0"));
         for version in ["", "2", "1.13.1", "nightly", "+cu128"] {
             assert_eq!(by_version(version), None, "{version}");
         }
@@ -141,10 +124,7 @@ mod tests {
         assert_eq!(has("2.10.0", (12, 8)), Some(true));
         assert_eq!(has("2.13.0", (13, 0)), None);
         assert_eq!(has("2.10.0", (11, 8)), None);
-        assert_eq!(
-            architectures("2.0.1", (11, 8)).unwrap().first(),
-            Some(&(3, 7))
-        );
+        assert_eq!(architectures("2.0.1", (11, 8)).unwrap().first(), Some(&(3, 7)));
     }
 
     #[test]

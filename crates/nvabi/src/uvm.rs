@@ -54,10 +54,7 @@ impl UvmRequest {
 
 /// The request of that number.
 pub fn by_request(request: u32) -> Option<UvmRequest> {
-    UVM_IOCTLS
-        .numbered("request_dec", request.into())
-        .next()
-        .map(UvmRequest::of)
+    UVM_IOCTLS.numbered("request_dec", request.into()).next().map(UvmRequest::of)
 }
 
 /// The request of that name, case aside.
@@ -79,20 +76,10 @@ mod tests {
         let register = by_request(0x25).unwrap();
         assert_eq!(register.name, "UVM_REGISTER_GPU");
         assert!(register.needs_initialize);
-        assert_eq!(
-            (register.size_in(590), register.status_offset(590)),
-            (Some(40), Some(36))
-        );
+        assert_eq!((register.size_in(590), register.status_offset(590)), (Some(40), Some(36)));
         let free = by_name("uvm_free").unwrap();
-        assert_eq!(
-            (free.status_offset(580), free.status_offset(595)),
-            (Some(16), Some(8))
-        );
-        assert_eq!(
-            free.status_offset(590),
-            None,
-            "it changed between 580 and 595"
-        );
+        assert_eq!((free.status_offset(580), free.status_offset(595)), (Some(16), Some(8)));
+        assert_eq!(free.status_offset(590), None, "it changed between 580 and 595");
         let initialize = by_request(0x3000_0001).unwrap();
         assert!(!initialize.needs_initialize);
         assert_eq!(initialize.status_offset(570), Some(8));

@@ -6,9 +6,6 @@ use nvabi::{cuda_result, table};
 fn a_look_up_parses_its_own_table_alone() {
     assert!(table::names().count() > 30);
     assert!(table::parsed().is_empty(), "nothing is parsed at start-up");
-    assert_eq!(
-        cuda_result::by_code(803).unwrap().name,
-        "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
-    );
+    assert_eq!(cuda_result::by_code(803).unwrap().name, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH");
     assert_eq!(table::parsed(), ["cuda_results"]);
 }

@@ -12,66 +12,27 @@ fn one_word_one_entry() {
         ("xid 119", "GSP_RPC_TIMEOUT (Xid 119)"),
         ("Xid: 119", "GSP_RPC_TIMEOUT (Xid 119)"),
         ("xid119", "GSP_RPC_TIMEOUT (Xid 119)"),
-        (
-            "NV_ERR_GPU_IS_LOST",
-            "NV_ERR_GPU_IS_LOST (NV_STATUS 0x0000000f)",
-        ),
+        ("NV_ERR_GPU_IS_LOST", "NV_ERR_GPU_IS_LOST (NV_STATUS 0x0000000f)"),
         ("nv_status 0x65", "NV_ERR_TIMEOUT (NV_STATUS 0x00000065)"),
-        (
-            "CUDA_ERROR_NOT_INITIALIZED",
-            "CUDA_ERROR_NOT_INITIALIZED (CUDA result 3)",
-        ),
-        (
-            "cuda_error_no_device",
-            "CUDA_ERROR_NO_DEVICE (CUDA result 100)",
-        ),
+        ("CUDA_ERROR_NOT_INITIALIZED", "CUDA_ERROR_NOT_INITIALIZED (CUDA result 3)"),
+        ("cuda_error_no_device", "CUDA_ERROR_NO_DEVICE (CUDA result 100)"),
         ("cuInit 3", "CUDA_ERROR_NOT_INITIALIZED (CUDA result 3)"),
-        (
-            "NVML_ERROR_UNINITIALIZED",
-            "NVML_ERROR_UNINITIALIZED (NVML return 1)",
-        ),
-        (
-            "nvml 18",
-            "NVML_ERROR_LIB_RM_VERSION_MISMATCH (NVML return 18)",
-        ),
-        (
-            "cudaErrorInsufficientDriver",
-            "cudaErrorInsufficientDriver (CUDA runtime error 35)",
-        ),
-        (
-            "cudaErrorNoDevice",
-            "cudaErrorNoDevice (CUDA runtime error)",
-        ),
+        ("NVML_ERROR_UNINITIALIZED", "NVML_ERROR_UNINITIALIZED (NVML return 1)"),
+        ("nvml 18", "NVML_ERROR_LIB_RM_VERSION_MISMATCH (NVML return 18)"),
+        ("cudaErrorInsufficientDriver", "cudaErrorInsufficientDriver (CUDA runtime error 35)"),
+        ("cudaErrorNoDevice", "cudaErrorNoDevice (CUDA runtime error)"),
         ("phb", "PHB (topology and peer-to-peer)"),
         ("NV4", "NV<n> (topology and peer-to-peer)"),
-        (
-            "UVM_REGISTER_GPU",
-            "UVM_REGISTER_GPU (nvidia-uvm request 0x25)",
-        ),
+        ("UVM_REGISTER_GPU", "UVM_REGISTER_GPU (nvidia-uvm request 0x25)"),
         ("0x25 uvm", "UVM_REGISTER_GPU (nvidia-uvm request 0x25)"),
         ("uvm 37", "UVM_REGISTER_GPU (nvidia-uvm request 0x25)"),
-        (
-            "0x30000001",
-            "UVM_INITIALIZE (nvidia-uvm request 0x30000001)",
-        ),
+        ("0x30000001", "UVM_INITIALIZE (nvidia-uvm request 0x30000001)"),
         ("GB202", "GB202 (chip)"),
-        (
-            "uvm_disable_hmm",
-            "uvm_disable_hmm (kernel module parameter)",
-        ),
-        (
-            "NVreg_EnableGpuFirmware",
-            "NVreg_EnableGpuFirmware (kernel module parameter)",
-        ),
-        (
-            "enablegpufirmware",
-            "NVreg_EnableGpuFirmware (kernel module parameter)",
-        ),
+        ("uvm_disable_hmm", "uvm_disable_hmm (kernel module parameter)"),
+        ("NVreg_EnableGpuFirmware", "NVreg_EnableGpuFirmware (kernel module parameter)"),
+        ("enablegpufirmware", "NVreg_EnableGpuFirmware (kernel module parameter)"),
         ("0xc020462a", "NV_ESC_RM_CONTROL (ioctl request 0xc020462a)"),
-        (
-            "ioctl 0xc020462a",
-            "NV_ESC_RM_CONTROL (ioctl request 0xc020462a)",
-        ),
+        ("ioctl 0xc020462a", "NV_ESC_RM_CONTROL (ioctl request 0xc020462a)"),
         ("escape 0x2a", "NV_ESC_RM_CONTROL (ioctl escape 0x2a)"),
         ("rpc 76", "GSP_RM_CONTROL (GSP function 76)"),
         ("branch 590", "driver branch 590"),
@@ -79,10 +40,7 @@ fn one_word_one_entry() {
         ("RTX 5090", "RTX 5090 (GPU product)"),
         ("XID", "XID (kernel-log signature)"),
         ("/dev/nvidia-uvm", "/dev/nvidia-uvm (path)"),
-        (
-            "RuntimeError: No CUDA GPUs are available",
-            "No CUDA GPUs are available (message)",
-        ),
+        ("RuntimeError: No CUDA GPUs are available", "No CUDA GPUs are available (message)"),
     ] {
         assert_eq!(titles(word), [title], "{word}");
     }
@@ -92,50 +50,28 @@ fn one_word_one_entry() {
 fn a_structure_with_the_request_that_carries_it() {
     let titles = titles("UVM_REGISTER_GPU_PARAMS");
     let structure = "UVM_REGISTER_GPU_PARAMS (structure of 40 bytes in branch 595)";
-    assert_eq!(
-        titles,
-        ["UVM_REGISTER_GPU (nvidia-uvm request 0x25)", structure]
-    );
+    assert_eq!(titles, ["UVM_REGISTER_GPU (nvidia-uvm request 0x25)", structure]);
 }
 
 #[test]
 fn a_failed_rminitadapter() {
-    for word in [
-        "RmInitAdapter 0x62:0x65:1784",
-        "0x62:0x65:1784",
-        "(0x62:0x65:1784)",
-    ] {
+    for word in ["RmInitAdapter 0x62:0x65:1784", "0x62:0x65:1784", "(0x62:0x65:1784)"] {
         let entries = lookup(word);
         assert_eq!(entries.len(), 1, "{word}");
         let title =
             "RM_INIT_FIRMWARE_INIT_FAILED with NV_ERR_TIMEOUT (RmInitAdapter 0x62:0x65:1784)";
         assert_eq!(entries[0].title, title);
-        assert!(
-            entries[0]
-                .lines
-                .iter()
-                .any(|(_, text)| text.contains("branches 515"))
-        );
+        assert!(entries[0].lines.iter().any(|(_, text)| text.contains("branches 515")));
     }
 }
 
 #[test]
 fn a_pci_device_in_its_spellings() {
-    for word in [
-        "10de:2bb5",
-        "[10DE:2BB5]",
-        "0x2bb5",
-        "2bb5",
-        "pci 2bb5",
-        "pci 0x2bb5",
-    ] {
+    for word in ["10de:2bb5", "[10DE:2BB5]", "0x2bb5", "2bb5", "pci 2bb5", "pci 0x2bb5"] {
         let entries = lookup(word);
         let board = entries.iter().find(|entry| entry.table == "gpu_pci_ids");
         let board = board.unwrap_or_else(|| panic!("{word}: {entries:?}"));
-        assert!(
-            board.lines.contains(&("chip", "GB202".to_owned())),
-            "{word}"
-        );
+        assert!(board.lines.contains(&("chip", "GB202".to_owned())), "{word}");
     }
     assert!(lookup("10de:ffff").is_empty());
 }
@@ -143,10 +79,7 @@ fn a_pci_device_in_its_spellings() {
 #[test]
 fn a_control_command_and_its_other_names() {
     let command = lookup("0x2080012c");
-    assert!(
-        command.iter().all(|entry| entry.table == "rm_control_cmds"),
-        "{command:?}"
-    );
+    assert!(command.iter().all(|entry| entry.table == "rm_control_cmds"), "{command:?}");
     assert!(!command.is_empty() && command == lookup("2080012c"));
     let shared = titles("0x90cc0101");
     assert_eq!(shared.len(), 2, "an alias is shown too: {shared:?}");
@@ -158,13 +91,7 @@ fn an_unqualified_number_gives_every_table_that_has_it() {
         |word: &str| -> Vec<&str> { lookup(word).into_iter().map(|entry| entry.table).collect() };
     assert_eq!(tables("803"), ["cuda_results"]);
     let eighteen = tables("18");
-    for table in [
-        "nvml_returns",
-        "nv_status",
-        "xid",
-        "uvm_ioctls",
-        "gsp_rpc_functions",
-    ] {
+    for table in ["nvml_returns", "nv_status", "xid", "uvm_ioctls", "gsp_rpc_functions"] {
         assert!(eighteen.contains(&table), "{table}: {eighteen:?}");
     }
     assert!(tables("0x62").contains(&"rm_init_adapter_codes"));
@@ -174,10 +101,8 @@ fn an_unqualified_number_gives_every_table_that_has_it() {
 #[test]
 fn a_name_without_its_prefix_is_found_in_each_table() {
     let titles = titles("gpu_is_lost");
-    let expected = [
-        "NVML_ERROR_GPU_IS_LOST (NVML return 15)",
-        "NV_ERR_GPU_IS_LOST (NV_STATUS 0x0000000f)",
-    ];
+    let expected =
+        ["NVML_ERROR_GPU_IS_LOST (NVML return 15)", "NV_ERR_GPU_IS_LOST (NV_STATUS 0x0000000f)"];
     assert_eq!(titles, expected);
 }
 

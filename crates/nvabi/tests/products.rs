@@ -7,23 +7,11 @@ const ANY: &str = "different chips";
 #[test]
 fn names_and_their_chips() {
     for (name, chip, capability) in [
-        (
-            "NVIDIA RTX PRO 6000 Blackwell Server Edition",
-            "GB202",
-            (12, 0),
-        ),
-        (
-            "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
-            "GB202",
-            (12, 0),
-        ),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "GB202", (12, 0)),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "GB202", (12, 0)),
         ("RTX PRO 6000 Blackwell", "GB202", (12, 0)),
         ("RTX PRO 6000", "GB202", (12, 0)),
-        (
-            "8 × RTX PRO 6000 Blackwell Server Edition",
-            "GB202",
-            (12, 0),
-        ),
+        ("8 × RTX PRO 6000 Blackwell Server Edition", "GB202", (12, 0)),
         ("RTX PRO 5000 72GB Blackwell", "GB202", (12, 0)),
         ("RTX PRO 5000", ANY, (12, 0)),
         ("NVIDIA GeForce RTX 5090", "GB202", (12, 0)),
@@ -96,9 +84,7 @@ fn names_and_their_chips() {
 
 #[test]
 fn names_that_could_be_several_architectures_are_not_guessed() {
-    for name in [
-        "RTX 6000", "RTX 5000", "RTX 4000", "TITAN X", "RTX 3000", "RTX 500",
-    ] {
+    for name in ["RTX 6000", "RTX 5000", "RTX 4000", "TITAN X", "RTX 3000", "RTX 500"] {
         assert_eq!(by_product_name(name), None, "{name}");
     }
 }
@@ -136,9 +122,6 @@ fn every_name_of_the_open_modules_readme_finds_its_own_architecture() {
         };
         let product = by_product_name(name).unwrap_or_else(|| panic!("{name} is not found"));
         assert_eq!(product.capability, device.capability, "{name}");
-        assert!(
-            product.chip.is_none_or(|chip| chip == device.chip),
-            "{name}"
-        );
+        assert!(product.chip.is_none_or(|chip| chip == device.chip), "{name}");
     }
 }

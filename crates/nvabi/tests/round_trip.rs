@@ -58,14 +58,7 @@ fn requests() {
     }
     for row in table::by_name("gsp_rpc_functions").unwrap().rows() {
         let number = row.get("number").unwrap().parse().unwrap();
-        let branch = row
-            .get("branches_seen")
-            .unwrap()
-            .split(',')
-            .next()
-            .unwrap()
-            .parse()
-            .unwrap();
+        let branch = row.get("branches_seen").unwrap().split(',').next().unwrap().parse().unwrap();
         let found = match row.get("kind") {
             Some("function") => gsp_rpc::function_in(number, branch),
             _ => gsp_rpc::event_in(number, branch),
@@ -88,9 +81,7 @@ fn chips_boards_and_firmware() {
         }
     }
     let boards = table::by_name("open_modules_supported_gpus").unwrap();
-    let listed: usize = pci_id::all()
-        .map(|row| pci_id::open_boards(row.device).count())
-        .sum();
+    let listed: usize = pci_id::all().map(|row| pci_id::open_boards(row.device).count()).sum();
     assert_eq!(listed, boards.len(), "every board is of a known device");
     for row in gsp_firmware::all() {
         assert_eq!(gsp_firmware::file_for(row.branch, row.family), Some(row));
@@ -103,10 +94,7 @@ fn versions_names_and_words() {
         assert_eq!(branch::by_number(row.number), Some(row));
     }
     for row in toolkit::all() {
-        assert!(
-            toolkit::minimum_driver(row.version.0, row.version.1).is_some(),
-            "{row:?}"
-        );
+        assert!(toolkit::minimum_driver(row.version.0, row.version.1).is_some(), "{row:?}");
         assert!(row.version >= (8, 0));
     }
     for row in torch_build::all() {
@@ -124,10 +112,7 @@ fn versions_names_and_words() {
         assert_eq!(registry_key::by_name(row.key), Some(row));
     }
     for row in topology::all() {
-        assert_eq!(
-            topology::by_word(row.name).map(|word| word.name),
-            Some(row.name)
-        );
+        assert_eq!(topology::by_word(row.name).map(|word| word.name), Some(row.name));
     }
     for row in signature::all() {
         assert_eq!(signature::by_id(row.id), Some(row));
@@ -154,11 +139,7 @@ fn messages_name_codes_that_exist() {
                 let runtime = error_text::all()
                     .iter()
                     .find(|other| other.api == "cuda-runtime" && other.name == message.name);
-                assert_eq!(
-                    runtime.and_then(|runtime| runtime.code),
-                    Some(code),
-                    "{message:?}"
-                );
+                assert_eq!(runtime.and_then(|runtime| runtime.code), Some(code), "{message:?}");
             }
         }
     }
@@ -168,10 +149,7 @@ fn messages_name_codes_that_exist() {
 fn a_text_alone_in_a_line_is_found() {
     for message in error_text::all() {
         let found = error_text::in_line(message.text).unwrap();
-        assert!(
-            found.text.eq_ignore_ascii_case(message.text),
-            "{message:?} found {found:?}"
-        );
+        assert!(found.text.eq_ignore_ascii_case(message.text), "{message:?} found {found:?}");
     }
 }
 
@@ -185,28 +163,15 @@ fn remaining_tables_are_read_to_the_end() {
     assert_eq!(nvabi::fault_matrix::cuinit().count(), 176);
     assert_eq!(nvabi::fault_matrix::nvmlinit().count(), 46);
     assert_eq!(nvabi::init_sequence::all().count(), 312);
-    assert!(
-        nvabi::abi_change::of("NV0000_CTRL_CMD_GPU_GET_ACTIVE_DEVICE_IDS")
-            .next()
-            .is_some()
-    );
-    assert_eq!(
-        nvabi::driver_version_seen::by_version("535.129.03").count(),
-        2
-    );
+    assert!(nvabi::abi_change::of("NV0000_CTRL_CMD_GPU_GET_ACTIVE_DEVICE_IDS").next().is_some());
+    assert_eq!(nvabi::driver_version_seen::by_version("535.129.03").count(), 2);
     let sections = nvabi::gsp_measured::sections("gsp_ga10x.bin");
-    assert!(
-        sections
-            .filter(|section| section.section == ".fwimage")
-            .all(|image| image.size > 0)
-    );
+    assert!(sections.filter(|section| section.section == ".fwimage").all(|image| image.size > 0));
 }
 
 #[test]
 fn application_faults_are_told_from_faults_of_the_gpu() {
-    let faults: Vec<u32> = xid::all()
-        .filter(|xid| xid.application_fault)
-        .map(|xid| xid.number)
-        .collect();
+    let faults: Vec<u32> =
+        xid::all().filter(|xid| xid.application_fault).map(|xid| xid.number).collect();
     assert_eq!(faults, [13, 31, 43, 45]);
 }

@@ -16,26 +16,15 @@ fn matches(line: &str) -> Vec<&'static str> {
 fn every_expression_compiles_and_none_matches_nothing() {
     for signature in signature::all() {
         let regex = compiled(signature);
-        assert!(
-            !regex.is_match(""),
-            "{} matches an empty line",
-            signature.id
-        );
+        assert!(!regex.is_match(""), "{} matches an empty line", signature.id);
     }
 }
 
 #[test]
 fn severities_are_of_a_known_set() {
-    let known = [
-        "info", "warn", "warning", "error", "fatal", "varies", "symptom",
-    ];
+    let known = ["info", "warn", "warning", "error", "fatal", "varies", "symptom"];
     for signature in signature::all() {
-        assert!(
-            known.contains(&signature.severity),
-            "{}: {}",
-            signature.id,
-            signature.severity
-        );
+        assert!(known.contains(&signature.severity), "{}: {}", signature.id, signature.severity);
     }
 }
 
@@ -46,19 +35,10 @@ fn lines_of_the_driver_find_their_signature() {
             "NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
             "XID",
         ),
-        (
-            "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x65:1784)",
-            "RMINIT_FAILED",
-        ),
-        (
-            "NVRM: API mismatch: the client 'nvidia-smi' (pid 4242)",
-            "NVRM_API_MISMATCH",
-        ),
+        ("NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x65:1784)", "RMINIT_FAILED"),
+        ("NVRM: API mismatch: the client 'nvidia-smi' (pid 4242)", "NVRM_API_MISMATCH"),
     ] {
         assert!(matches(line).contains(&id), "{line}: {:?}", matches(line));
     }
-    assert_eq!(
-        matches("usb 1-1: new high-speed USB device"),
-        Vec::<&str>::new()
-    );
+    assert_eq!(matches("usb 1-1: new high-speed USB device"), Vec::<&str>::new());
 }

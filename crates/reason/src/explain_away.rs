@@ -19,8 +19,11 @@ pub fn explain_away(findings: &mut Vec<Finding>) -> Vec<ExplainedAway> {
     for specific in findings.iter() {
         for general in findings.iter() {
             let names = specific.cause.specializes.contains(&general.cause.id);
-            let certain = specific.verdict >= Verdict::Likely && specific.verdict >= general.verdict;
-            if names && certain && !gone.iter().any(|known: &ExplainedAway| known.id == general.cause.id)
+            let certain =
+                specific.verdict >= Verdict::Likely && specific.verdict >= general.verdict;
+            if names
+                && certain
+                && !gone.iter().any(|known: &ExplainedAway| known.id == general.cause.id)
             {
                 gone.push(ExplainedAway { id: general.cause.id, by: specific.cause.id });
             }

@@ -86,21 +86,13 @@ const KERNELS: [(&str, Distribution); 11] = [
 
 /// Whether the facts come from inside a container.
 pub fn in_container(facts: &Facts) -> bool {
-    facts
-        .host
-        .container
-        .value()
-        .is_some_and(|kind| *kind != ContainerKind::None)
+    facts.host.container.value().is_some_and(|kind| *kind != ContainerKind::None)
 }
 
 /// Where commands about kernel modules, firmware and services of the driver belong: inside a
 /// container nothing can be loaded, and its /lib is not the kernel's.
 pub fn kernel_place(facts: &Facts) -> Place {
-    if in_container(facts) {
-        Place::Host
-    } else {
-        Place::Here
-    }
+    if in_container(facts) { Place::Host } else { Place::Here }
 }
 
 /// The distribution that the kernel's machine runs. In a container, os-release describes the
@@ -109,24 +101,10 @@ pub fn distribution(facts: &Facts) -> Distribution {
     if facts.host.proxmox.is_seen() {
         return Distribution::Proxmox;
     }
-    let release = facts
-        .host
-        .kernel
-        .value()
-        .map(KernelRelease::as_str)
-        .unwrap_or_default();
+    let release = facts.host.kernel.value().map(KernelRelease::as_str).unwrap_or_default();
     let by_kernel = find(&KERNELS, release);
-    let name = facts
-        .host
-        .os
-        .value()
-        .map(|os| os.to_lowercase())
-        .unwrap_or_default();
-    let by_name = if in_container(facts) {
-        None
-    } else {
-        find(&NAMES, &name)
-    };
+    let name = facts.host.os.value().map(|os| os.to_lowercase()).unwrap_or_default();
+    let by_name = if in_container(facts) { None } else { find(&NAMES, &name) };
     match (by_name, by_kernel) {
         (_, Some(Distribution::Proxmox)) => Distribution::Proxmox,
         (Some(named), _) => named,
@@ -136,10 +114,7 @@ pub fn distribution(facts: &Facts) -> Distribution {
 }
 
 fn find(table: &[(&str, Distribution)], text: &str) -> Option<Distribution> {
-    table
-        .iter()
-        .find(|(part, _)| text.contains(part))
-        .map(|(_, found)| *found)
+    table.iter().find(|(part, _)| text.contains(part)).map(|(_, found)| *found)
 }
 
 #[cfg(test)]
@@ -160,10 +135,7 @@ mod tests {
     fn the_kernel_tells_what_a_container_hides() {
         let mut machine = facts("Ubuntu 24.04.2 LTS", "6.8.12-9-pve");
         assert_eq!(distribution(&machine), Distribution::Proxmox);
-        machine = facts(
-            "Debian GNU/Linux 12 (bookworm)",
-            "5.14.0-570.23.1.el9_6.x86_64",
-        );
+        machine = facts("Debian GNU/Linux 12 (bookworm)", "5.14.0-570.23.1.el9_6.x86_64");
         assert_eq!(distribution(&machine), Distribution::Debian);
         let kind = Observed::seen(ContainerKind::Docker, Origin::item("/.dockerenv"));
         machine.host.container = kind;

@@ -170,17 +170,13 @@ impl Need {
                 "the kernel's HMM support: grep -E 'HMM_MIRROR|DEVICE_PRIVATE' /boot/config-$(uname -r)"
             }
             Need::KernelLog => "the kernel log, as root: dmesg | grep -iE 'nvrm|nvidia|xid'",
-            Need::StuckStack => {
-                "where the stuck task sleeps, as root: cat /proc/PID/task/*/stack"
-            }
+            Need::StuckStack => "where the stuck task sleeps, as root: cat /proc/PID/task/*/stack",
             Need::FreshProcess => {
                 "cuInit in a fresh process: python3 -c 'import ctypes; print(ctypes.CDLL(\"libcuda.so.1\").cuInit(0))'"
             }
             Need::CudaInit => "what cuInit answers: run gpudx where the program runs",
             Need::Nvml => "whether NVML answers: nvidia-smi -L",
-            Need::GspRunning => {
-                "whether GSP firmware runs: nvidia-smi -q | grep GSP"
-            }
+            Need::GspRunning => "whether GSP firmware runs: nvidia-smi -q | grep GSP",
             Need::GspSections => {
                 "which chips the firmware file carries: gpudx firmware /lib/firmware/nvidia/*/gsp_*.bin"
             }
@@ -201,7 +197,9 @@ impl Need {
             Need::Container => "the kind of container: cat /proc/1/cgroup; systemd-detect-virt",
             Need::EngineRequest => "how the container was started: its command line or spec",
             Need::Seccomp => "the seccomp mode: grep Seccomp /proc/self/status",
-            Need::Environment => "the failing process's environment: env | grep -E 'CUDA|NVIDIA|LD_'",
+            Need::Environment => {
+                "the failing process's environment: env | grep -E 'CUDA|NVIDIA|LD_'"
+            }
             Need::FabricManager => "the fabric manager: systemctl status nvidia-fabricmanager",
             Need::FabricState => "the GPUs' fabric state: nvidia-smi -q | grep -A3 Fabric",
             Need::FrameworkCuda => {
@@ -262,9 +260,7 @@ impl Need {
             Need::LibraryMounts => {
                 "whether the driver's libraries are mounted or the image's: grep -E 'libcuda|libnvidia-ml' /proc/self/mountinfo"
             }
-            Need::CudaContext => {
-                "a context, an allocation and a kernel: gpudx check --context"
-            }
+            Need::CudaContext => "a context, an allocation and a kernel: gpudx check --context",
             Need::PeerStatus => "whether the driver offers peer access: nvidia-smi topo -p2p r",
             Need::PeerCopy => "a peer copy that is verified: simpleP2P of the CUDA samples",
             Need::Topology => "how the GPUs are linked: nvidia-smi topo -m",
@@ -287,12 +283,8 @@ impl Need {
             Need::MpsDaemon => {
                 "MPS: ps -C nvidia-cuda-mps-control; ls -l ${CUDA_MPS_PIPE_DIRECTORY:-/tmp/nvidia-mps}"
             }
-            Need::Mounts => {
-                "the mounts: grep /dev /proc/self/mountinfo"
-            }
-            Need::UserNamespace => {
-                "the id map: cat /proc/self/uid_map"
-            }
+            Need::Mounts => "the mounts: grep /dev /proc/self/mountinfo",
+            Need::UserNamespace => "the id map: cat /proc/self/uid_map",
             Need::PolicyLog => {
                 "the policy's denials, as root: ausearch -m avc -ts recent, or dmesg | grep -E 'avc|apparmor'"
             }
@@ -311,21 +303,13 @@ impl Need {
             Need::DriverPod => {
                 "the driver pod: kubectl logs -n gpu-operator -l app=nvidia-driver-daemonset"
             }
-            Need::HookTiming => {
-                "how long the GPUs take to come up: time nvidia-smi, twice"
-            }
-            Need::FlatpakExtensions => {
-                "Flatpak's extensions: flatpak list --runtime | grep nvidia"
-            }
+            Need::HookTiming => "how long the GPUs take to come up: time nvidia-smi, twice",
+            Need::FlatpakExtensions => "Flatpak's extensions: flatpak list --runtime | grep nvidia",
             Need::GvisorVersions => {
                 "the drivers that gVisor knows: runsc nvproxy list-supported-drivers"
             }
-            Need::ProcMounted => {
-                "whether /proc is mounted: ls /proc/self"
-            }
-            Need::OwnName => {
-                "whether a thread may name itself: sh -c 'echo x > /proc/self/comm'"
-            }
+            Need::ProcMounted => "whether /proc is mounted: ls /proc/self",
+            Need::OwnName => "whether a thread may name itself: sh -c 'echo x > /proc/self/comm'",
         }
     }
 }

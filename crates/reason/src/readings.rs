@@ -2,8 +2,8 @@
 
 use facts::model::cuda::{Stage, Trial, TrialResult};
 use facts::model::log::LogEvent;
-use facts::model::nvml::NvmlResult;
 use facts::model::node::{Node, NodeKind, NodeOpen};
+use facts::model::nvml::NvmlResult;
 use facts::version::{CudaVersion, DriverVersion};
 use facts::{Errno, Facts, Observed, Origin, Seen};
 use nvabi::pci_id::{self, Product};
@@ -79,10 +79,9 @@ pub fn context_failure(facts: &Facts) -> Option<&Trial> {
 
 /// Where it was seen that cuInit works in a fresh process (or in one that nothing is said about).
 pub fn cuda_works(facts: &Facts) -> Option<&Origin> {
-    let trial = facts
-        .cuda
-        .plain()
-        .find(|trial| trial.ok() && trial.stage >= Stage::Init && trial.fresh_process != Some(false))?;
+    let trial = facts.cuda.plain().find(|trial| {
+        trial.ok() && trial.stage >= Stage::Init && trial.fresh_process != Some(false)
+    })?;
     Some(&trial.origin)
 }
 
@@ -112,9 +111,14 @@ pub fn nvml_failed_with(facts: &Facts, code: i64) -> Option<Origin> {
 /// Where it was seen that the nvidia module is loaded and talks.
 pub fn module_loaded(facts: &Facts) -> Option<Origin> {
     let own = facts.module.version().map(|version| version.origin);
-    own.or_else(|| facts.module.loaded("nvidia").origin().filter(|_| {
-        facts.module.loaded("nvidia").is_seen()
-    }).cloned())
+    own.or_else(|| {
+        facts
+            .module
+            .loaded("nvidia")
+            .origin()
+            .filter(|_| facts.module.loaded("nvidia").is_seen())
+            .cloned()
+    })
     .or_else(|| facts.nvml.driver_version.origin().cloned())
     .or_else(|| nvml_works(facts))
 }
@@ -175,8 +179,7 @@ pub fn expected_numbers(facts: &Facts, path: &str) -> Option<(u32, u32, Origin)>
 /// driver or the bus is known to have.
 pub fn needed_nodes(facts: &Facts) -> Vec<String> {
     let mut paths = vec!["/dev/nvidiactl".to_owned(), "/dev/nvidia-uvm".to_owned()];
-    let mut minors: Vec<u32> =
-        facts.module.gpus.iter().filter_map(|gpu| gpu.value.minor).collect();
+    let mut minors: Vec<u32> = facts.module.gpus.iter().filter_map(|gpu| gpu.value.minor).collect();
     minors.extend(facts.nvml.gpus.iter().filter_map(|gpu| gpu.value.minor));
     if minors.is_empty() {
         let on_bus = u32::try_from(facts.pci.gpus().count()).unwrap_or(0);
@@ -272,11 +275,8 @@ pub fn boards(facts: &Facts) -> Vec<Seen<Board>> {
 
 fn board_of_device(device: u16) -> Option<Board> {
     let id = pci_id::by_device(device)?;
-    let product = Product {
-        chip: Some(id.chip),
-        architecture: id.architecture,
-        capability: id.capability,
-    };
+    let product =
+        Product { chip: Some(id.chip), architecture: id.architecture, capability: id.capability };
     Some(Board { name: id.product_name.unwrap_or(id.name).to_owned(), product })
 }
 

@@ -8,8 +8,8 @@ mod hardware;
 mod peers;
 mod process;
 pub use derive::derive;
-pub(crate) use peers::links_down;
 pub(crate) use derive::{named_cuda_code, named_nvml_code};
+pub(crate) use peers::links_down;
 
 /// The kinds of symptom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

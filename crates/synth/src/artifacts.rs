@@ -66,9 +66,7 @@ pub fn profile_folder() -> io::Result<PathBuf> {
 pub fn target_folder() -> io::Result<(PathBuf, Option<String>)> {
     let profile = profile_folder()?;
     let parent = profile.parent().unwrap_or(&profile);
-    let name = parent
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
+    let name = parent.file_name().map(|name| name.to_string_lossy().into_owned());
     match parent.parent() {
         Some(above) if !marked(parent) && marked(above) => Ok((above.to_owned(), name)),
         _ => Ok((parent.to_owned(), None)),
@@ -82,19 +80,14 @@ fn marked(folder: &Path) -> bool {
 fn up_to_date(package: &str, product: &str) -> io::Result<PathBuf> {
     let product = profile_folder()?.join(product);
     let sources = workspace_folder().join("crates").join(package);
-    let built = std::fs::metadata(&product)
-        .and_then(|metadata| metadata.modified())
-        .ok();
+    let built = std::fs::metadata(&product).and_then(|metadata| metadata.modified()).ok();
     if built.is_none_or(|built| newest(&sources).is_some_and(|changed| changed > built)) {
         build(package)?;
     }
     if product.exists() {
         Ok(product)
     } else {
-        Err(io::Error::other(format!(
-            "cargo built no {}",
-            product.display()
-        )))
+        Err(io::Error::other(format!("cargo built no {}", product.display())))
     }
 }
 
@@ -109,14 +102,7 @@ fn build(package: &str) -> io::Result<()> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .current_dir(workspace_folder())
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            package,
-            "--profile",
-            profile,
-        ])
+        .args(["build", "--quiet", "--package", package, "--profile", profile])
         .arg("--target-dir")
         .arg(target);
     if let Some(triple) = triple {
@@ -126,9 +112,7 @@ fn build(package: &str) -> io::Result<()> {
     if status.success() {
         Ok(())
     } else {
-        Err(io::Error::other(format!(
-            "cargo build of {package}: {status}"
-        )))
+        Err(io::Error::other(format!("cargo build of {package}: {status}")))
     }
 }
 

@@ -99,9 +99,7 @@ pub fn gsp_firmware(branch: Branch) -> Result<PathBuf, Skipped> {
 }
 
 fn skipped(reason: impl fmt::Display) -> Skipped {
-    Skipped {
-        reason: reason.to_string(),
-    }
+    Skipped { reason: reason.to_string() }
 }
 
 /// The folder in which these packages of a branch are unpacked.
@@ -137,12 +135,7 @@ fn unpacked(branch: Branch, what: &str, packages: &[&str]) -> Result<PathBuf, Sk
 
 /// The reason noted in this file, unless it is too old.
 fn recent(failure: &Path) -> Option<String> {
-    let age = std::fs::metadata(failure)
-        .ok()?
-        .modified()
-        .ok()?
-        .elapsed()
-        .ok()?;
+    let age = std::fs::metadata(failure).ok()?.modified().ok()?.elapsed().ok()?;
     if age > FAILURE_HOLDS {
         return None;
     }
@@ -153,9 +146,7 @@ fn recent(failure: &Path) -> Option<String> {
 fn find(folder: &Path, depth: usize, wanted: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
     let mut entries: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().collect();
     entries.sort_by_key(std::fs::DirEntry::file_name);
-    let here = entries
-        .iter()
-        .find(|entry| entry.file_name().to_str().is_some_and(wanted));
+    let here = entries.iter().find(|entry| entry.file_name().to_str().is_some_and(wanted));
     if let Some(entry) = here {
         return Some(entry.path());
     }

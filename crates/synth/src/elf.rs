@@ -51,26 +51,12 @@ impl Elf {
             align(&mut file, 8);
             let (offset, size) = (file.len() as u64, section.data.len() as u64);
             file.extend(&section.data);
-            section_header(
-                &mut headers,
-                name,
-                (section.kind, section.flags),
-                0,
-                offset,
-                size,
-            );
+            section_header(&mut headers, name, (section.kind, section.flags), 0, offset, size);
         }
         let name = add_name(&mut names, ".shstrtab");
         let offset = file.len() as u64;
         file.extend(&names);
-        section_header(
-            &mut headers,
-            name,
-            (STRTAB, 0),
-            0,
-            offset,
-            names.len() as u64,
-        );
+        section_header(&mut headers, name, (STRTAB, 0), 0, offset, names.len() as u64);
         align(&mut file, 8);
         let table = file.len() as u64;
         file.extend(headers);

@@ -18,19 +18,12 @@ impl GspFirmware {
     /// A file of this driver version without signatures, with a small image.
     pub fn new(version: &str) -> Self {
         let image_bytes = 4096;
-        Self {
-            version: version.to_owned(),
-            families: Vec::new(),
-            image_bytes,
-            build_id: false,
-        }
+        Self { version: version.to_owned(), families: Vec::new(), image_bytes, build_id: false }
     }
 
     /// What 570 and later ship as `gsp_ga10x.bin`, Blackwell included.
     pub fn blackwell(version: &str) -> Self {
-        let families = [
-            "gb20x", "cc_gb10x", "gb10x", "cc_gh100", "gh100", "ad10x", "ga10x",
-        ];
+        let families = ["gb20x", "cc_gb10x", "gb10x", "cc_gh100", "gh100", "ad10x", "ga10x"];
         Self::new(version).families(&families).build_id()
     }
 
@@ -46,8 +39,7 @@ impl GspFirmware {
 
     /// Adds a `.fwsignature_*` section for each family.
     pub fn families(mut self, families: &[&str]) -> Self {
-        self.families
-            .extend(families.iter().map(|family| (*family).to_owned()));
+        self.families.extend(families.iter().map(|family| (*family).to_owned()));
         self
     }
 
@@ -65,18 +57,10 @@ impl GspFirmware {
 
     /// The file's bytes.
     pub fn build(&self) -> Vec<u8> {
-        let section = |name: &str, kind, flags, data| Section {
-            name: name.to_owned(),
-            kind,
-            flags,
-            data,
-        };
-        let mut sections = vec![section(
-            ".fwimage",
-            PROGBITS,
-            WRITE_ALLOC,
-            vec![0x5a; self.image_bytes],
-        )];
+        let section =
+            |name: &str, kind, flags, data| Section { name: name.to_owned(), kind, flags, data };
+        let mut sections =
+            vec![section(".fwimage", PROGBITS, WRITE_ALLOC, vec![0x5a; self.image_bytes])];
         if self.build_id {
             let mut note = Vec::new();
             for number in [4_u32, 20, 3] {
@@ -94,12 +78,7 @@ impl GspFirmware {
         }
         sections.push(section(".symtab", 2, 0, vec![0; 24]));
         sections.push(section(".strtab", STRTAB, 0, vec![0]));
-        Elf {
-            kind: RELOCATABLE,
-            machine: RISCV,
-            sections,
-        }
-        .build()
+        Elf { kind: RELOCATABLE, machine: RISCV, sections }.build()
     }
 
     /// The first `keep` bytes of the file, as an interrupted copy leaves it.

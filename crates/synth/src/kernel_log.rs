@@ -30,11 +30,7 @@ impl KernelLog {
     /// Adds a record with its priority: 0 emergency to 7 debug.
     pub fn line_with_priority(mut self, milliseconds: u64, priority: u8, text: &str) -> Self {
         let microseconds = milliseconds * 1000;
-        self.lines.push(Line {
-            microseconds,
-            priority,
-            text: text.to_owned(),
-        });
+        self.lines.push(Line { microseconds, priority, text: text.to_owned() });
         self
     }
 
@@ -55,10 +51,7 @@ impl KernelLog {
     pub fn dmesg_colored(&self) -> String {
         self.each(|line| {
             let (seconds, rest) = (line.microseconds / 1_000_000, line.microseconds % 1_000_000);
-            format!(
-                "\x1b[32m[{seconds:5}.{rest:06}] \x1b[0m\x1b[31m{}\x1b[0m",
-                line.text
-            )
+            format!("\x1b[32m[{seconds:5}.{rest:06}] \x1b[0m\x1b[31m{}\x1b[0m", line.text)
         })
     }
 
@@ -86,12 +79,7 @@ impl KernelLog {
 /// Time of day of a machine that booted at midnight.
 fn clock(line: &Line) -> String {
     let seconds = line.microseconds / 1_000_000;
-    format!(
-        "{:02}:{:02}:{:02}",
-        seconds / 3600 % 24,
-        seconds / 60 % 60,
-        seconds % 60
-    )
+    format!("{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
 }
 
 /// Text with line ends as Windows has them.
@@ -102,7 +90,5 @@ pub fn with_crlf(text: &str) -> String {
 /// Text as UTF-16, little-endian, with a byte order mark: what PowerShell's `>` writes.
 pub fn as_utf16(text: &str) -> Vec<u8> {
     let mark = std::iter::once(0xfeff);
-    mark.chain(text.encode_utf16())
-        .flat_map(u16::to_le_bytes)
-        .collect()
+    mark.chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
 }

@@ -27,10 +27,7 @@ impl KernelModule {
             .field("srcversion", "0123456789ABCDEF0123456")
             .field("depends", "")
             .field("name", "nvidia")
-            .field(
-                "vermagic",
-                &format!("{kernel} SMP preempt mod_unload modversions "),
-            )
+            .field("vermagic", &format!("{kernel} SMP preempt mod_unload modversions "))
     }
 
     /// Adds one `name=value` field.
@@ -41,11 +38,8 @@ impl KernelModule {
 
     /// The file's bytes, not compressed.
     pub fn build(&self) -> Vec<u8> {
-        let modinfo: String = self
-            .fields
-            .iter()
-            .map(|(name, value)| name.clone() + "=" + value + "\0")
-            .collect();
+        let modinfo: String =
+            self.fields.iter().map(|(name, value)| name.clone() + "=" + value + "\0").collect();
         let section = |name: &str, kind, flags, data: &[u8]| Section {
             name: name.to_owned(),
             kind,
@@ -57,11 +51,6 @@ impl KernelModule {
             section(".note.Linux", NOTE, 2, &[0; 24]),
             section(".modinfo", PROGBITS, 2, modinfo.as_bytes()),
         ];
-        Elf {
-            kind: RELOCATABLE,
-            machine: X86_64,
-            sections,
-        }
-        .build()
+        Elf { kind: RELOCATABLE, machine: X86_64, sections }.build()
     }
 }

@@ -47,11 +47,7 @@ impl LdCache {
             }
             entries.extend(0_u64.to_le_bytes());
         }
-        let mut file = if self.legacy {
-            legacy_part(&offsets)
-        } else {
-            Vec::new()
-        };
+        let mut file = if self.legacy { legacy_part(&offsets) } else { Vec::new() };
         file.extend(b"glibc-ld.so.cache1.1");
         file.extend(count(self.entries.len()));
         file.extend(count(strings.len()));

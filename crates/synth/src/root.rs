@@ -18,9 +18,7 @@ pub struct FakeRoot {
 impl FakeRoot {
     /// Begins with an existing, usually empty, folder.
     pub fn new(path: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
-        }
+        Self { path: path.to_owned() }
     }
 
     /// The folder.
@@ -62,18 +60,12 @@ impl FakeRoot {
     /// A Debian 12 machine with this kernel and nothing of NVIDIA's.
     pub fn machine(&self, kernel: &str) -> io::Result<&Self> {
         self.file("/proc/sys/kernel/osrelease", format!("{kernel}\n"))?
-            .file(
-                "/proc/version",
-                format!("Linux version {kernel} (build@host) #1 SMP\n"),
-            )?
+            .file("/proc/version", format!("Linux version {kernel} (build@host) #1 SMP\n"))?
             .file(
                 "/proc/cmdline",
                 format!("BOOT_IMAGE=/boot/vmlinuz-{kernel} root=/dev/sda1 quiet\n"),
             )?
-            .file(
-                "/proc/devices",
-                "Character devices:\n  1 mem\n\nBlock devices:\n259 blkext\n",
-            )?
+            .file("/proc/devices", "Character devices:\n  1 mem\n\nBlock devices:\n259 blkext\n")?
             .file("/proc/modules", "")?
             .file(
                 "/etc/os-release",
@@ -98,18 +90,13 @@ pub struct ListedNode {
 impl ListedNode {
     /// A node that everyone may read and write.
     pub fn new(path: &str, major: u32, minor: u32) -> Self {
-        Self {
-            path: path.to_owned(),
-            numbers: (major, minor),
-            mode: 0o666,
-        }
+        Self { path: path.to_owned(), numbers: (major, minor), mode: 0o666 }
     }
 
     /// The nodes that a driver with this many GPUs has.
     pub fn driver(gpus: u32, uvm_major: u32) -> Vec<Self> {
-        let mut nodes: Vec<Self> = (0..gpus)
-            .map(|minor| Self::new(&format!("/dev/nvidia{minor}"), 195, minor))
-            .collect();
+        let mut nodes: Vec<Self> =
+            (0..gpus).map(|minor| Self::new(&format!("/dev/nvidia{minor}"), 195, minor)).collect();
         nodes.push(Self::new("/dev/nvidiactl", 195, 255));
         nodes.push(Self::new("/dev/nvidia-uvm", uvm_major, 0));
         nodes.push(Self::new("/dev/nvidia-uvm-tools", uvm_major, 1));
@@ -121,21 +108,14 @@ impl ListedNode {
 pub fn listing(nodes: &[ListedNode]) -> String {
     let bits = |mode: u32, shift: u32| {
         let bit = |mask: u32, letter| {
-            if (mode >> shift) & mask != 0 {
-                letter
-            } else {
-                '-'
-            }
+            if (mode >> shift) & mask != 0 { letter } else { '-' }
         };
         String::from_iter([bit(4, 'r'), bit(2, 'w'), bit(1, 'x')])
     };
     let line = |node: &ListedNode| {
         let mode = [6, 3, 0].map(|shift| bits(node.mode, shift)).concat();
         let (major, minor) = node.numbers;
-        format!(
-            "c{mode} 1 root root {major:3}, {minor:3} Jun  1 12:00 {}\n",
-            node.path
-        )
+        format!("c{mode} 1 root root {major:3}, {minor:3} Jun  1 12:00 {}\n", node.path)
     };
     nodes.iter().map(line).collect()
 }

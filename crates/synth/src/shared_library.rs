@@ -21,11 +21,7 @@ pub struct SharedLibrary {
 impl SharedLibrary {
     /// A library with this SONAME, such as `libcuda.so.1`.
     pub fn new(soname: &str) -> Self {
-        Self {
-            soname: soname.to_owned(),
-            needed: Vec::new(),
-            text: String::new(),
-        }
+        Self { soname: soname.to_owned(), needed: Vec::new(), text: String::new() }
     }
 
     /// Adds a library that it depends on.
@@ -80,14 +76,7 @@ impl SharedLibrary {
         let name = elf::add_name(&mut names, ".shstrtab");
         let names_at = file.len() as u64;
         file.extend(&names);
-        elf::section_header(
-            &mut headers,
-            name,
-            (STRTAB, 0),
-            0,
-            names_at,
-            names.len() as u64,
-        );
+        elf::section_header(&mut headers, name, (STRTAB, 0), 0, names_at, names.len() as u64);
         elf::align(&mut file, 8);
         let table = file.len() as u64;
         file.extend(headers);

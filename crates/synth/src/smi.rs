@@ -47,14 +47,8 @@ pub struct Smi {
 impl Smi {
     /// `count` GPUs of the same name whose GSP runs the driver's version.
     pub fn new(driver: &str, cuda: &str, count: u32, name: &str) -> Self {
-        let gpus = (0..count)
-            .map(|number| SmiGpu::new(number, name, driver))
-            .collect();
-        Self {
-            driver: driver.to_owned(),
-            cuda: cuda.to_owned(),
-            gpus,
-        }
+        let gpus = (0..count).map(|number| SmiGpu::new(number, name, driver)).collect();
+        Self { driver: driver.to_owned(), cuda: cuda.to_owned(), gpus }
     }
 
     /// `nvidia-smi -L`.
@@ -156,11 +150,7 @@ mod tests {
     #[test]
     fn the_tables_lines_are_of_one_width() {
         let table = Smi::new("590.48.01", "13.1", 2, "NVIDIA RTX PRO 6000 Blackwell").table();
-        let lines: Vec<_> = table
-            .lines()
-            .skip(1)
-            .filter(|line| !line.is_empty())
-            .collect();
+        let lines: Vec<_> = table.lines().skip(1).filter(|line| !line.is_empty()).collect();
         assert!(lines.len() > 15, "{table}");
         for line in lines {
             assert_eq!(line.len(), 91, "{line}");
@@ -171,10 +161,7 @@ mod tests {
     fn the_queries_colons_stand_below_each_other() {
         let query = Smi::new("590.48.01", "13.1", 1, "NVIDIA H200").query();
         let fields: Vec<_> = query.lines().filter(|line| line.contains(": ")).collect();
-        assert!(
-            fields.iter().all(|line| line.find(": ") == Some(55)),
-            "{query}"
-        );
+        assert!(fields.iter().all(|line| line.find(": ") == Some(55)), "{query}");
         assert!(
             fields.contains(&"    GSP Firmware Version                               : 590.48.01")
         );

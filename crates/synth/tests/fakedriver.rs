@@ -1,8 +1,5 @@
 //! The stand-in driver does what it is told.
-#![expect(
-    clippy::unwrap_used,
-    reason = "functions of tests fail as tests do, by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "functions of tests fail as tests do, by panicking")]
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -35,18 +32,13 @@ impl Driver {
         let mut command = Command::new(program);
         command
             .env("LD_LIBRARY_PATH", self.path("lib"))
-            .env(
-                "GPUDX_FAKE",
-                format!("record={},{settings}", record.display()),
-            )
+            .env("GPUDX_FAKE", format!("record={},{settings}", record.display()))
             .stdin(Stdio::null());
         command
     }
 
     fn cuinit(&self, settings: &str) -> Output {
-        self.command(&artifacts::cuinit_bare().unwrap(), settings)
-            .output()
-            .unwrap()
+        self.command(&artifacts::cuinit_bare().unwrap(), settings).output().unwrap()
     }
 
     fn lines_of(&self, program: &Path, settings: &str) -> String {
@@ -59,10 +51,7 @@ impl Driver {
         let mut command = self.command(&artifacts::cuinit_bare().unwrap(), settings);
         let mut child = Killed(command.stdout(Stdio::null()).spawn().unwrap());
         while !self.record().contains("act ") {
-            assert!(
-                child.0.try_wait().unwrap().is_none(),
-                "ended before it entered the call"
-            );
+            assert!(child.0.try_wait().unwrap().is_none(), "ended before it entered the call");
             std::thread::yield_now();
         }
         child
@@ -88,10 +77,7 @@ impl Drop for Killed {
 }
 
 fn code(output: &Output) -> i32 {
-    String::from_utf8_lossy(&output.stdout)
-        .trim()
-        .parse()
-        .unwrap()
+    String::from_utf8_lossy(&output.stdout).trim().parse().unwrap()
 }
 
 #[test]
@@ -114,12 +100,7 @@ fn cuinit_ends_the_process_as_told() {
 
 #[test]
 fn a_hanging_cuinit_stays_in_its_call() {
-    for settings in [
-        "cuinit=hang",
-        "cuinit=spin",
-        "load=constructor-hang",
-        "cuinit=stop",
-    ] {
+    for settings in ["cuinit=hang", "cuinit=spin", "load=constructor-hang", "cuinit=stop"] {
         let driver = Driver::new();
         let mut child = driver.entered(settings);
         let expected = match settings {
@@ -128,10 +109,7 @@ fn a_hanging_cuinit_stays_in_its_call() {
             _ => 'S',
         };
         while child.state() != expected {
-            assert!(
-                child.0.try_wait().unwrap().is_none(),
-                "{settings} came back"
-            );
+            assert!(child.0.try_wait().unwrap().is_none(), "{settings} came back");
             std::thread::yield_now();
         }
     }
@@ -143,10 +121,7 @@ fn a_deaf_hang_survives_sigterm() {
     let child = driver.entered("cuinit=hang-deaf");
     let ignored = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", child.0.id())).unwrap();
-        let mask = status
-            .lines()
-            .find_map(|line| line.strip_prefix("SigIgn:\t"))
-            .unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
         u64::from_str_radix(mask, 16).unwrap() & (1 << 14) != 0
     };
     while !ignored() {
@@ -183,18 +158,9 @@ fn a_left_child_is_recorded() {
     let status = command.stdout(Stdio::null()).status().unwrap();
     assert!(status.success());
     let record = driver.record();
-    let pid = record
-        .lines()
-        .find_map(|line| line.strip_prefix("fork "))
-        .unwrap();
+    let pid = record.lines().find_map(|line| line.strip_prefix("fork ")).unwrap();
     assert!(Path::new("/proc").join(pid).exists());
-    assert!(
-        Command::new("kill")
-            .args(["-KILL", pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("kill").args(["-KILL", pid]).status().unwrap().success());
 }
 
 #[test]
@@ -258,20 +224,10 @@ fn mischief_is_recorded() {
     let nodes = driver.path("dev");
     std::fs::create_dir(&nodes).unwrap();
     std::fs::write(nodes.join("nvidia-uvm"), "").unwrap();
-    assert_eq!(
-        code(&driver.cuinit(&format!("cuinit=mischief:{}", nodes.display()))),
-        0
-    );
+    assert_eq!(code(&driver.cuinit(&format!("cuinit=mischief:{}", nodes.display()))), 0);
     let record = driver.record();
-    let deeds: Vec<_> = record
-        .lines()
-        .filter(|line| line.contains("/nvidia-uvm "))
-        .collect();
-    assert!(
-        deeds
-            .first()
-            .is_some_and(|deed| deed.starts_with("unlink") && deed.ends_with("ok"))
-    );
+    let deeds: Vec<_> = record.lines().filter(|line| line.contains("/nvidia-uvm ")).collect();
+    assert!(deeds.first().is_some_and(|deed| deed.starts_with("unlink") && deed.ends_with("ok")));
     assert!(deeds.get(1).is_some_and(|deed| deed.starts_with("mknod")));
     assert!(record.contains("modprobe ok"), "{record}");
 }

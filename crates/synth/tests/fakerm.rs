@@ -1,8 +1,5 @@
 //! The pretended nodes and files, as ordinary programs see them.
-#![expect(
-    clippy::unwrap_used,
-    reason = "functions of tests fail as tests do, by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "functions of tests fail as tests do, by panicking")]
 
 use std::process::{Command, Output, Stdio};
 
@@ -21,33 +18,20 @@ fn run(settings: &str, program: &str, arguments: &[&str]) -> Output {
 
 fn text(settings: &str, program: &str, arguments: &[&str]) -> String {
     let output = run(settings, program, arguments);
-    assert!(
-        output.status.success(),
-        "{program} {arguments:?}: {output:?}"
-    );
+    assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
 fn nodes_show_in_stat() {
     let numbers = |settings, path| text(settings, "stat", &["-c", "%F %Hr:%Lr %a", path]);
-    assert_eq!(
-        numbers("", "/dev/nvidiactl"),
-        "character special file 195:255 666\n"
-    );
-    assert_eq!(
-        numbers("gpus=2", "/dev/nvidia1"),
-        "character special file 195:1 666\n"
-    );
+    assert_eq!(numbers("", "/dev/nvidiactl"), "character special file 195:255 666\n");
+    assert_eq!(numbers("gpus=2", "/dev/nvidia1"), "character special file 195:1 666\n");
     let wrong = "node:/dev/nvidia-uvm=234:0";
-    assert_eq!(
-        numbers(wrong, "/dev/nvidia-uvm"),
-        "character special file 234:0 666\n"
-    );
-    for (settings, path) in [
-        ("node:/dev/nvidia-uvm=absent", "/dev/nvidia-uvm"),
-        ("gpus=1", "/dev/nvidia1"),
-    ] {
+    assert_eq!(numbers(wrong, "/dev/nvidia-uvm"), "character special file 234:0 666\n");
+    for (settings, path) in
+        [("node:/dev/nvidia-uvm=absent", "/dev/nvidia-uvm"), ("gpus=1", "/dev/nvidia1")]
+    {
         assert!(!run(settings, "stat", &[path]).status.success(), "{path}");
     }
 }
@@ -55,24 +39,15 @@ fn nodes_show_in_stat() {
 #[test]
 fn nodes_show_in_listings() {
     let names = text("gpus=2,node:/dev/nvidia-uvm-tools=absent", "ls", &["/dev"]);
-    let ours: Vec<_> = names
-        .lines()
-        .filter(|name| name.starts_with("nvidia"))
-        .collect();
+    let ours: Vec<_> = names.lines().filter(|name| name.starts_with("nvidia")).collect();
     assert_eq!(ours, ["nvidia-uvm", "nvidia0", "nvidia1", "nvidiactl"]);
-    assert!(
-        names.lines().any(|name| name == "null"),
-        "the real nodes stay"
-    );
+    assert!(names.lines().any(|name| name == "null"), "the real nodes stay");
 }
 
 #[test]
 fn files_can_be_read() {
     let version = text("version=550.54.14", "cat", &["/proc/driver/nvidia/version"]);
-    assert!(
-        version.contains("Open Kernel Module for x86_64  550.54.14"),
-        "{version}"
-    );
+    assert!(version.contains("Open Kernel Module for x86_64  550.54.14"), "{version}");
     let devices = text("", "cat", &["/proc/devices"]);
     let lines: Vec<_> = devices.lines().collect();
     assert_eq!(lines.first(), Some(&"Character devices:"));
@@ -89,11 +64,7 @@ fn gpus_show_on_the_bus() {
     assert_eq!(vendor, "0x10de\n");
     let path = text("", "realpath", &["/sys/bus/pci/devices/0000:41:00.0"]);
     assert_eq!(path, "/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0\n");
-    let driver = text(
-        "",
-        "readlink",
-        &["/sys/bus/pci/devices/0000:41:00.0/driver"],
-    );
+    let driver = text("", "readlink", &["/sys/bus/pci/devices/0000:41:00.0/driver"]);
     assert!(driver.ends_with("/bus/pci/drivers/nvidia\n"), "{driver}");
 }
 

@@ -2,10 +2,7 @@
 //!
 //! Where Debian's packages cannot be had, each test says so and passes.
 #![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "functions of tests fail as tests do, by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "functions of tests fail as tests do, by panicking")]
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -32,21 +29,14 @@ fn command(driver: &RealDriver, program: &Path, settings: &str) -> Command {
         .env("LD_LIBRARY_PATH", &driver.folder)
         .env("LD_PRELOAD", artifacts::fakerm().unwrap())
         // Settings given later win, so a test can tell another version.
-        .env(
-            "GPUDX_FAKERM",
-            format!("version={},{settings}", driver.version),
-        )
+        .env("GPUDX_FAKERM", format!("version={},{settings}", driver.version))
         .env_remove("CUDA_VISIBLE_DEVICES")
         .stdin(Stdio::null());
     command
 }
 
 fn cuinit(driver: &RealDriver, settings: &str) -> String {
-    output(command(
-        driver,
-        &artifacts::cuinit_bare().unwrap(),
-        settings,
-    ))
+    output(command(driver, &artifacts::cuinit_bare().unwrap(), settings))
 }
 
 fn nvml(driver: &RealDriver, settings: &str) -> String {
@@ -55,10 +45,7 @@ fn nvml(driver: &RealDriver, settings: &str) -> String {
 
 fn output(mut command: Command) -> String {
     let output = command.output().unwrap();
-    String::from_utf8(output.stdout)
-        .unwrap()
-        .trim_end()
-        .to_owned()
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
 
 const NVML_HEALTHY: &str = "init 0\ncount 0 1\nhandle 0\nname 0 NVIDIA A100-SXM4-80GB";
@@ -68,17 +55,9 @@ fn a_healthy_machine_comes_up() {
     for driver in drivers() {
         assert_eq!(cuinit(&driver, ""), "0", "{}", driver.version);
         assert_eq!(nvml(&driver, ""), NVML_HEALTHY, "{}", driver.version);
-        assert_eq!(
-            cuinit(&driver, "chip=gh100,gpus=8"),
-            "0",
-            "{}",
-            driver.version
-        );
+        assert_eq!(cuinit(&driver, "chip=gh100,gpus=8"), "0", "{}", driver.version);
         let eight = nvml(&driver, "chip=gh100,gpus=8");
-        assert!(
-            eight.contains("count 0 8\n") && eight.ends_with("H100 80GB HBM3"),
-            "{eight}"
-        );
+        assert!(eight.contains("count 0 8\n") && eight.ends_with("H100 80GB HBM3"), "{eight}");
     }
 }
 
@@ -96,12 +75,7 @@ fn a_refused_uvm_registration_is_code_3() {
 #[test]
 fn a_newer_module_is_a_mismatch() {
     for driver in drivers() {
-        assert_eq!(
-            cuinit(&driver, "version=580.95.05"),
-            "803",
-            "{}",
-            driver.version
-        );
+        assert_eq!(cuinit(&driver, "version=580.95.05"), "803", "{}", driver.version);
         assert_eq!(nvml(&driver, "version=580.95.05"), "init 18");
     }
 }
@@ -112,20 +86,11 @@ fn a_newer_module_is_a_mismatch() {
 #[test]
 fn an_older_module_is_refused_as_forward_compatibility() {
     for driver in drivers() {
-        let supported = if driver.version.starts_with("535") {
-            "525.60.13"
-        } else {
-            "535.1.2"
-        };
+        let supported = if driver.version.starts_with("535") { "525.60.13" } else { "535.1.2" };
         let settings = format!("version={supported}");
         assert_eq!(cuinit(&driver, &settings), "804", "{}", driver.version);
         assert_eq!(nvml(&driver, &settings), "init 18");
-        assert_eq!(
-            cuinit(&driver, "version=530.30.02"),
-            "803",
-            "{}",
-            driver.version
-        );
+        assert_eq!(cuinit(&driver, "version=530.30.02"), "803", "{}", driver.version);
     }
 }
 
@@ -148,12 +113,7 @@ fn a_uvm_node_that_does_not_open_is_code_999() {
             "node:/dev/nvidia-uvm=absent",
             "node:/dev/nvidia-uvm=510:0",
         ] {
-            assert_eq!(
-                cuinit(&driver, settings),
-                "999",
-                "{settings} {}",
-                driver.version
-            );
+            assert_eq!(cuinit(&driver, settings), "999", "{settings} {}", driver.version);
             assert_eq!(nvml(&driver, settings), NVML_HEALTHY, "{settings}");
         }
     }
@@ -162,12 +122,7 @@ fn a_uvm_node_that_does_not_open_is_code_999() {
 #[test]
 fn a_fabric_that_is_not_initialized_is_code_802() {
     for driver in drivers() {
-        assert_eq!(
-            cuinit(&driver, "control:0x136=value:2"),
-            "802",
-            "{}",
-            driver.version
-        );
+        assert_eq!(cuinit(&driver, "control:0x136=value:2"), "802", "{}", driver.version);
     }
 }
 
@@ -194,11 +149,7 @@ fn a_held_call_is_the_last_one_traced() {
         while !read().contains("UVM_REGISTER_GPU") && child.try_wait().unwrap().is_none() {
             std::thread::yield_now();
         }
-        assert!(
-            child.try_wait().unwrap().is_none(),
-            "{} came back",
-            driver.version
-        );
+        assert!(child.try_wait().unwrap().is_none(), "{} came back", driver.version);
         assert!(read().ends_with("ioctl /dev/nvidia-uvm UVM_REGISTER_GPU\n"));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -222,11 +173,7 @@ fn busy_retry_is_asked_again_and_again() {
         while calls() < 100 && child.try_wait().unwrap().is_none() {
             std::thread::yield_now();
         }
-        assert!(
-            child.try_wait().unwrap().is_none(),
-            "{} gave up",
-            driver.version
-        );
+        assert!(child.try_wait().unwrap().is_none(), "{} gave up", driver.version);
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -16,6 +16,7 @@ pub(crate) fn test(name: &str, run: fn() -> Outcome) -> Trial {
 }
 
 /// Says why a test could not be made here, and lets it pass.
+#[expect(clippy::unnecessary_wraps, reason = "it ends a test, as its last expression")]
 pub(crate) fn skipped(why: impl std::fmt::Display) -> Outcome {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
     Ok(())
@@ -23,9 +24,8 @@ pub(crate) fn skipped(why: impl std::fmt::Display) -> Outcome {
 
 /// True when this process may do what root may.
 pub(crate) fn is_root() -> bool {
-    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| {
-        status.lines().any(|line| line.starts_with("Uid:\t0\t"))
-    })
+    std::fs::read_to_string("/proc/self/status")
+        .is_ok_and(|status| status.lines().any(|line| line.starts_with("Uid:\t0\t")))
 }
 
 /// The program, with nothing on standard input.
@@ -62,11 +62,11 @@ pub(crate) struct Report {
 impl Report {
     /// Runs a command that prints a JSON report.
     pub(crate) fn of(command: &mut Command) -> Result<Report, Failed> {
-        Report::from(command.output()?)
+        Report::from(&command.output()?)
     }
 
     /// Reads what a run printed.
-    pub(crate) fn from(output: Output) -> Result<Report, Failed> {
+    pub(crate) fn from(output: &Output) -> Result<Report, Failed> {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let json = serde_json::from_str(&text)

@@ -92,11 +92,12 @@ fn unkillable() -> Outcome {
     let status = check.status()?;
     let text = std::fs::read(&out)?;
     let output = std::process::Output { status, stdout: text, stderr: Vec::new() };
-    let report = Report::from(output)?;
+    let report = Report::from(&output)?;
     report.must(report.outcomes() == ["unkillable"], "one trial, and no second stuck process")?;
     let stuck = &report.trials()[0]["stuck"];
     report.must(stuck["state"] == "D", "it sleeps uninterruptibly")?;
     let pid = stuck["pid"].as_u64().unwrap_or(0);
-    report.must(probes_left().iter().all(|left| u64::from(*left) == pid), "nothing else is left")?;
+    report
+        .must(probes_left().iter().all(|left| u64::from(*left) == pid), "nothing else is left")?;
     report.must(report.ids("symptoms").contains(&"cuda.init-hangs"), "the hang is a symptom")
 }

@@ -52,7 +52,8 @@ fn nothing_in_it() -> Outcome {
 
 /// A gigabyte in one line, under a limit of address space.
 fn endless_line() -> Outcome {
-    let script = "ulimit -v 700000; head -c 1073741824 /dev/zero | tr '\\0' 'x' | \"$GPUDX\" read -";
+    let script =
+        "ulimit -v 700000; head -c 1073741824 /dev/zero | tr '\\0' 'x' | \"$GPUDX\" read -";
     let output = std::process::Command::new("sh")
         .args(["-c", script])
         .env("GPUDX", env!("CARGO_BIN_EXE_gpudx"))
@@ -95,7 +96,8 @@ fn nested() -> Outcome {
 }
 
 fn closed_pipe() -> Outcome {
-    let script = "\"$GPUDX\" explain 803 | head -c 1 >/dev/null; \"$GPUDX\" demo | head -1 >/dev/null";
+    let script =
+        "\"$GPUDX\" explain 803 | head -c 1 >/dev/null; \"$GPUDX\" demo | head -1 >/dev/null";
     let output = std::process::Command::new("bash")
         .args(["-c", &format!("set -o pipefail; {script}")])
         .env("GPUDX", env!("CARGO_BIN_EXE_gpudx"))

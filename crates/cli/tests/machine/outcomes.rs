@@ -33,7 +33,9 @@ fn each_code() -> Outcome {
         let report = Report::of(&mut check_with(folder.path(), &settings, &["--trials", "1"]))?;
         let symptom = report.json["symptoms"].as_array().into_iter().flatten().any(|symptom| {
             symptom["id"] == "cuda.init-fails"
-                && symptom["summary"].as_str().is_some_and(|text| text.contains(&format!("answers {code} ")))
+                && symptom["summary"]
+                    .as_str()
+                    .is_some_and(|text| text.contains(&format!("answers {code} ")))
         });
         report.must(symptom, &format!("cuInit answers {code}"))?;
         report.must(report.status != Some(0), "a failure is not healthy")?;
@@ -55,7 +57,8 @@ fn hangs() -> Outcome {
         let more = ["--deadline", "2s", "--trials", "1"];
         let settings = format!("cuinit={act}");
         let report = Report::of(&mut check_with(folder.path(), &settings, &more))?;
-        report.must(report.outcomes() == ["timed-out"], &format!("{act}: killed at the deadline"))?;
+        report
+            .must(report.outcomes() == ["timed-out"], &format!("{act}: killed at the deadline"))?;
         report.must(report.ids("symptoms").contains(&"cuda.init-hangs"), act)?;
     }
     Ok(())
@@ -71,7 +74,8 @@ fn flaky() -> Outcome {
     let count = |wanted: &str| outcomes.iter().filter(|outcome| **outcome == wanted).count();
     report.must(outcomes.len() == 5, "all five trials are made")?;
     report.must(count("returned") == 2 && count("timed-out") == 3, "each keeps its outcome")?;
-    report.must(report.ids("symptoms").contains(&"cuda.init-hangs"), "hanging sometimes is a symptom")
+    report
+        .must(report.ids("symptoms").contains(&"cuda.init-hangs"), "hanging sometimes is a symptom")
 }
 
 fn after_init() -> Outcome {
@@ -97,8 +101,13 @@ fn nvml_query_hangs() -> Outcome {
     let folder = stand_in()?;
     let settings = "nvml.nvmlDeviceGetAddressingMode=hang";
     let report = Report::of(&mut check_with(folder.path(), settings, &["--deadline", "3s"]))?;
-    report.must(report.ids("symptoms").contains(&"nvml.hangs"), "the hanging query is a symptom")?;
-    let nvml = report.json["layers"].as_array().into_iter().flatten().find(|layer| layer["layer"] == "nvml");
+    report
+        .must(report.ids("symptoms").contains(&"nvml.hangs"), "the hanging query is a symptom")?;
+    let nvml = report.json["layers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|layer| layer["layer"] == "nvml");
     let told = nvml.and_then(|layer| layer["summary"].as_str()).unwrap_or("");
     report.must(told.contains("AddressingMode"), "and is named")
 }

@@ -46,7 +46,9 @@ fn each_branch(settings: &str, judge: fn(&Report) -> Outcome) -> Outcome {
 
 fn symptom_has(report: &Report, words: &str) -> bool {
     let symptoms = report.json["symptoms"].as_array().map(Vec::as_slice).unwrap_or_default();
-    symptoms.iter().any(|symptom| symptom["summary"].as_str().is_some_and(|text| text.contains(words)))
+    symptoms
+        .iter()
+        .any(|symptom| symptom["summary"].as_str().is_some_and(|text| text.contains(words)))
 }
 
 fn healthy() -> Outcome {
@@ -95,7 +97,10 @@ fn refused_registration() -> Outcome {
 
 fn other_version() -> Outcome {
     each_branch("version=570.86.16", |report| {
-        report.must(report.ids("causes").first() == Some(&"module.version-skew"), "the skew comes first")
+        report.must(
+            report.ids("causes").first() == Some(&"module.version-skew"),
+            "the skew comes first",
+        )
     })
 }
 

@@ -7,8 +7,8 @@
 //! A folder is an item too: its bytes are the names of its entries, one a line. So is a symbolic
 //! link: its bytes are the target's path.
 
-mod cdi;
 mod build_log;
+mod cdi;
 mod container;
 mod driver;
 mod environment;

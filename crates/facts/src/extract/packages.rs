@@ -89,7 +89,10 @@ mod tests {
             let name = crate::raw::ItemName::File(path.into());
             assert!(apply(&RawItem::new(name, text.as_bytes()), path, &mut facts));
         };
-        enter("/v/site-packages/torch/version.py", "__version__ = '2.10.0+cu128'\ncuda: Optional[str] = '12.8'\n");
+        enter(
+            "/v/site-packages/torch/version.py",
+            "__version__ = '2.10.0+cu128'\ncuda: Optional[str] = '12.8'\n",
+        );
         enter("/v/site-packages/vllm-0.9.dist-info/METADATA", "Name: vllm\nVersion: 0.9.0\n");
         let torch = facts.framework.torch.value().unwrap();
         assert_eq!(torch.cuda, Some(CudaVersion::parse("12.8")));

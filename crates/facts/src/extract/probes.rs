@@ -4,8 +4,8 @@ use crate::model::node::NodeOpen;
 use crate::model::probe_run::{ProbeCall, ProbeRun};
 use crate::model::{Complaint, Facts};
 use crate::observed::{Errno, Observed};
-use crate::version::DriverVersion;
 use crate::raw::{ItemName, RawItem};
+use crate::version::DriverVersion;
 use crate::wire::{End, Outcome, Record};
 
 mod cuda;

@@ -113,17 +113,13 @@ mod tests {
         let origin = Origin::item("$ ls -l /dev/nvidia*");
         let mut nodes = Nodes::default();
         assert!(nodes.at("/dev/nvidia-uvm").is_unknown());
-        nodes
-            .listed_beginnings
-            .push(("/dev/nvidia".into(), origin.clone()));
+        nodes.listed_beginnings.push(("/dev/nvidia".into(), origin.clone()));
         assert!(nodes.at("/dev/nvidia-uvm").absent().is_some());
         assert!(nodes.at("/dev/nvidia-caps/nvidia-cap1").absent().is_some());
         assert!(nodes.at("/dev/dxg").is_unknown());
         nodes.listed = Observed::seen((), origin);
         assert!(nodes.at("/dev/dxg").absent().is_some());
-        nodes
-            .nodes
-            .insert("/dev/nvidia-caps".into(), Observed::default());
+        nodes.nodes.insert("/dev/nvidia-caps".into(), Observed::default());
         assert!(nodes.at("/dev/nvidia-caps/nvidia-cap1").is_unknown());
     }
 }

@@ -31,15 +31,8 @@ fn cgroup_line(content: &str) -> Option<CgroupLine> {
     let mut fields = content.trim().splitn(3, ':');
     let hierarchy = fields.next()?.parse().ok()?;
     let controllers = fields.next()?.to_owned();
-    let path = fields
-        .next()
-        .filter(|path| path.starts_with('/'))?
-        .to_owned();
-    Some(CgroupLine {
-        hierarchy,
-        controllers,
-        path,
-    })
+    let path = fields.next().filter(|path| path.starts_with('/'))?.to_owned();
+    Some(CgroupLine { hierarchy, controllers, path })
 }
 
 /// The kind of container that a group's path, or the source of a bind mount, gives away.
@@ -48,11 +41,7 @@ fn cgroup_line(content: &str) -> Option<CgroupLine> {
 pub fn container_of(path: &str) -> Option<ContainerKind> {
     let components = || path.split('/').filter(|component| !component.is_empty());
     let starts = |beginnings: &[&str]| {
-        components().any(|name| {
-            beginnings
-                .iter()
-                .any(|beginning| name.starts_with(beginning))
-        })
+        components().any(|name| beginnings.iter().any(|beginning| name.starts_with(beginning)))
     };
     if starts(&["kubepods", "cri-containerd-", "crio-"]) {
         return Some(ContainerKind::Kubernetes);
@@ -99,28 +88,16 @@ mod tests {
     fn kinds_of_containers() {
         use ContainerKind::{Docker, Kubernetes, Lxc, Nspawn, Podman};
         let kinds = [
-            (
-                "/docker/7be92808767a667f35c8505cbf40d14e931ef6db5b0210329cf193b15ba9d605",
-                Docker,
-            ),
+            ("/docker/7be92808767a667f35c8505cbf40d14e931ef6db5b0210329cf193b15ba9d605", Docker),
             ("/system.slice/docker-7be92808767a667f.scope", Docker),
-            (
-                "/ecs/55091c13-b8cf-4801-b527-f4601742204d/432624d2150b349f",
-                Docker,
-            ),
+            ("/ecs/55091c13-b8cf-4801-b527-f4601742204d/432624d2150b349f", Docker),
             (
                 "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0.slice/x",
                 Kubernetes,
             ),
             ("/kubepods/besteffort/pod1/7be92808767a667f", Kubernetes),
-            (
-                "/system.slice/containerd.service/kubepods-pod1.slice:cri-containerd:7b",
-                Kubernetes,
-            ),
-            (
-                "/machine.slice/libpod-7be92808767a667f.scope/container",
-                Podman,
-            ),
+            ("/system.slice/containerd.service/kubepods-pod1.slice:cri-containerd:7b", Kubernetes),
+            ("/machine.slice/libpod-7be92808767a667f.scope/container", Podman),
             ("/lxc.payload.129/init.scope", Lxc),
             ("/lxc/129/ns", Lxc),
             ("/machine.slice/systemd-nspawn@web.service/payload", Nspawn),

@@ -30,19 +30,14 @@ const BEGINNINGS: [&str; 3] = ["nvidia", "nouveau", "nova_core"];
 /// The words of a kernel command line that matter here, in their order. Everything else (root
 /// devices, consoles, keys of other software) is left out on purpose: it may hold secrets.
 pub fn words_that_matter(text: &str) -> Vec<String> {
-    words(text)
-        .into_iter()
-        .filter(|word| matters(word))
-        .collect()
+    words(text).into_iter().filter(|word| matters(word)).collect()
 }
 
 fn matters(word: &str) -> bool {
     let key = word.split('=').next().unwrap_or(word);
     PLAIN.contains(&word)
         || KEYS.contains(&key)
-        || BEGINNINGS
-            .iter()
-            .any(|beginning| word.starts_with(beginning))
+        || BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
 }
 
 /// Splits at blanks outside double quotes, as the kernel does.

@@ -165,7 +165,9 @@ fn simple(pipeline: &[Vec<String>]) -> Option<Simple> {
     if empty && command.wrappers.is_empty() {
         return None;
     }
-    command.filters.extend(rest.iter().filter(|words| !words.is_empty()).map(|words| filter(words)));
+    command
+        .filters
+        .extend(rest.iter().filter(|words| !words.is_empty()).map(|words| filter(words)));
     Some(command)
 }
 
@@ -283,8 +285,11 @@ fn container_prefix(words: &[String]) -> Option<usize> {
             // The image or container name, then the command.
             Some((index + 1).min(words.len()))
         }
-        ("lxc-attach" | "pct" | "lxc" | "incus" | "kubectl" | "oc" | "apptainer" | "singularity"
-        | "nsenter" | "chroot" | "machinectl" | "systemd-nspawn", _) => {
+        (
+            "lxc-attach" | "pct" | "lxc" | "incus" | "kubectl" | "oc" | "apptainer" | "singularity"
+            | "nsenter" | "chroot" | "machinectl" | "systemd-nspawn",
+            _,
+        ) => {
             let separator = words.iter().position(|word| word == "--");
             separator.map(|index| index + 1)
         }
@@ -294,8 +299,20 @@ fn container_prefix(words: &[String]) -> Option<usize> {
 
 /// Options of `docker run` that take no value; all others in the form `--name value` do.
 const ENGINE_FLAGS: [&str; 14] = [
-    "--rm", "-it", "-ti", "-i", "-t", "-d", "-id", "-itd", "--privileged", "--init", "--detach",
-    "--tty", "--interactive", "--read-only",
+    "--rm",
+    "-it",
+    "-ti",
+    "-i",
+    "-t",
+    "-d",
+    "-id",
+    "-itd",
+    "--privileged",
+    "--init",
+    "--detach",
+    "--tty",
+    "--interactive",
+    "--read-only",
 ];
 
 fn engine_options(words: &[String]) -> usize {
@@ -325,7 +342,9 @@ mod tests {
         let command = one("timeout 10 nvidia-smi -q 2>&1 | grep -E 'Product Name|GSP' | head -2");
         assert_eq!(command.words, ["nvidia-smi", "-q"]);
         assert_eq!(command.wrappers, [Wrapper::Timeout("10".into())]);
-        assert!(matches!(&command.filters[0], Filter::Grep { pattern, .. } if pattern == "Product Name|GSP"));
+        assert!(
+            matches!(&command.filters[0], Filter::Grep { pattern, .. } if pattern == "Product Name|GSP")
+        );
         assert_eq!(command.filters[1], Filter::Other("head".into()));
     }
 

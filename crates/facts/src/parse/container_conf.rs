@@ -40,23 +40,17 @@ pub fn lxc(text: &str) -> Parsed<Vec<Setting>> {
         };
         let key = key.trim();
         if lxc_key_matters(key) {
-            parsed
-                .value
-                .push(At::new(line, (key.to_owned(), value.trim().to_owned())));
+            parsed.value.push(At::new(line, (key.to_owned(), value.trim().to_owned())));
         }
     }
     parsed
 }
 
 fn lxc_key_matters(key: &str) -> bool {
-    let passed_device = key
-        .strip_prefix("dev")
-        .is_some_and(|number| number.parse::<u8>().is_ok());
+    let passed_device = key.strip_prefix("dev").is_some_and(|number| number.parse::<u8>().is_ok());
     passed_device
         || PVE_KEYS.contains(&key)
-        || LXC_BEGINNINGS
-            .iter()
-            .any(|beginning| key.starts_with(beginning))
+        || LXC_BEGINNINGS.iter().any(|beginning| key.starts_with(beginning))
 }
 
 /// Keys of NVIDIA's container runtime that bear on whether GPUs arrive.
@@ -80,15 +74,8 @@ pub fn nvidia_runtime(text: &str) -> Parsed<Vec<Setting>> {
         match content.split_once('=') {
             _ if passed => {}
             Some((key, value)) if RUNTIME_KEYS.contains(&key.trim()) => {
-                let value = value
-                    .split('#')
-                    .next()
-                    .unwrap_or(value)
-                    .trim()
-                    .trim_matches('"');
-                parsed
-                    .value
-                    .push(At::new(line, (key.trim().to_owned(), value.to_owned())));
+                let value = value.split('#').next().unwrap_or(value).trim().trim_matches('"');
+                parsed.value.push(At::new(line, (key.trim().to_owned(), value.to_owned())));
             }
             Some(_) => {}
             None => parsed.complain(line, "not a setting of the container runtime"),
@@ -102,11 +89,7 @@ mod tests {
     use super::*;
 
     fn pairs(parsed: &Parsed<Vec<Setting>>) -> Vec<(&str, &str)> {
-        parsed
-            .value
-            .iter()
-            .map(|at| (at.value.0.as_str(), at.value.1.as_str()))
-            .collect()
+        parsed.value.iter().map(|at| (at.value.0.as_str(), at.value.1.as_str())).collect()
     }
 
     #[test]
@@ -132,9 +115,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            pairs(&lxc(
-                "lxc.cgroup2.devices.allow = c 195:* rwm\nlxc.uts.name = t1\n"
-            )),
+            pairs(&lxc("lxc.cgroup2.devices.allow = c 195:* rwm\nlxc.uts.name = t1\n")),
             [("lxc.cgroup2.devices.allow", "c 195:* rwm")]
         );
     }
@@ -149,11 +130,7 @@ mod tests {
         );
         assert_eq!(
             pairs(&parsed),
-            [
-                ("disable-require", "false"),
-                ("no-cgroups", "true"),
-                ("mode", "auto")
-            ]
+            [("disable-require", "false"), ("no-cgroups", "true"), ("mode", "auto")]
         );
         assert_eq!(parsed.complaints.len(), 1);
     }

@@ -43,9 +43,8 @@ fn zero_half(bytes: &[u8]) -> Option<Half> {
         return None;
     }
     let pairs = sample.len() / 2;
-    let zeros = |offset: usize| {
-        sample.iter().skip(offset).step_by(2).filter(|byte| **byte == 0).count()
-    };
+    let zeros =
+        |offset: usize| sample.iter().skip(offset).step_by(2).filter(|byte| **byte == 0).count();
     match (zeros(0), zeros(1)) {
         (low, high) if high * 10 >= pairs * 9 && low * 10 < pairs => Some(Half::High),
         (low, high) if low * 10 >= pairs * 9 && high * 10 < pairs => Some(Half::Low),

@@ -34,14 +34,7 @@ mod tests {
     #[test]
     fn maps_of_the_host_and_of_an_unprivileged_container() {
         let host = id_map("         0          0 4294967295\n");
-        assert_eq!(
-            host.value,
-            [IdMapRange {
-                inside: 0,
-                outside: 0,
-                count: u32::MAX
-            }]
-        );
+        assert_eq!(host.value, [IdMapRange { inside: 0, outside: 0, count: u32::MAX }]);
         let container = id_map("0 100000 65536\n65536 65536 1\n\n1 2\n1 2 3 4\n");
         assert_eq!(container.value.len(), 2);
         assert_eq!(container.complaints.len(), 2);

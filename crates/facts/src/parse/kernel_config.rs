@@ -50,10 +50,7 @@ pub fn kernel_config(text: &str) -> Parsed<KernelConfig> {
         }
         match setting(content) {
             Some((name, value)) if SETTINGS_OF_INTEREST.binary_search(&name).is_ok() => {
-                parsed
-                    .value
-                    .settings
-                    .insert(name.to_owned(), At::new(line, value));
+                parsed.value.settings.insert(name.to_owned(), At::new(line, value));
             }
             Some(_) => {}
             None if content.is_empty() || content.starts_with('#') => {}
@@ -65,10 +62,7 @@ pub fn kernel_config(text: &str) -> Parsed<KernelConfig> {
 
 fn without_file_name(content: &str) -> &str {
     let starts = [":CONFIG_", ":# CONFIG_"];
-    starts
-        .iter()
-        .find_map(|start| content.find(start))
-        .map_or(content, |at| &content[at + 1..])
+    starts.iter().find_map(|start| content.find(start)).map_or(content, |at| &content[at + 1..])
 }
 
 fn setting(content: &str) -> Option<(&str, ConfigValue)> {
@@ -108,11 +102,7 @@ mod tests {
         assert_eq!(value("HMM_MIRROR"), Some(ConfigValue::Yes));
         assert_eq!(value("DRM_NOUVEAU"), Some(ConfigValue::Module));
         assert_eq!(value("MODULE_SIG_FORCE"), Some(ConfigValue::No));
-        assert_eq!(
-            value("CC_VERSION_TEXT"),
-            None,
-            "settings that do not matter are not kept"
-        );
+        assert_eq!(value("CC_VERSION_TEXT"), None, "settings that do not matter are not kept");
     }
 
     #[test]

@@ -76,9 +76,7 @@ pub fn proc_limits(text: &str) -> Parsed<Vec<NamedLimit>> {
 }
 
 fn proc_line(content: &str) -> Option<(&'static str, Limit)> {
-    let (name, rest) = NAMES
-        .iter()
-        .find_map(|name| Some((*name, content.strip_prefix(name)?)))?;
+    let (name, rest) = NAMES.iter().find_map(|name| Some((*name, content.strip_prefix(name)?)))?;
     Some((name, limit(rest.split_whitespace().next()?, 1)?))
 }
 
@@ -108,9 +106,7 @@ pub fn ulimit_all(text: &str) -> Parsed<Vec<NamedLimit>> {
 /// the size of a pipe.
 fn shell_line(content: &str) -> Option<(Option<&'static str>, Limit)> {
     let (label, word) = content.trim().rsplit_once(char::is_whitespace)?;
-    let scaled = ["kbytes", "(kb)", "blocks"]
-        .iter()
-        .any(|unit| label.contains(unit));
+    let scaled = ["kbytes", "(kb)", "blocks"].iter().any(|unit| label.contains(unit));
     let unit = if scaled { 1024 } else { 1 };
     let limit = limit(word, unit)?;
     let name = match option_letter(label) {
@@ -131,18 +127,12 @@ fn option_letter(label: &str) -> Option<char> {
 
 fn name_of_label(label: &str) -> Option<&'static str> {
     let label = label.split('(').next()?.trim();
-    LABELS
-        .iter()
-        .find(|(known, _)| *known == label)
-        .map(|(_, name)| *name)
+    LABELS.iter().find(|(known, _)| *known == label).map(|(_, name)| *name)
 }
 
 /// The limit that an option of `ulimit` shows, by its name in /proc/PID/limits.
 pub fn name_of_flag(flag: char) -> Option<&'static str> {
-    FLAGS
-        .iter()
-        .find(|(known, _)| *known == flag)
-        .map(|(_, name)| *name)
+    FLAGS.iter().find(|(known, _)| *known == flag).map(|(_, name)| *name)
 }
 
 /// Reads the output of `ulimit -X` for one option: a number or `unlimited`.
@@ -156,11 +146,7 @@ mod tests {
     use super::*;
 
     fn find(parsed: &Parsed<Vec<NamedLimit>>, name: &str) -> Option<Limit> {
-        parsed
-            .value
-            .iter()
-            .find(|at| at.value.0 == name)
-            .map(|at| at.value.1)
+        parsed.value.iter().find(|at| at.value.0 == name).map(|at| at.value.1)
     }
 
     #[test]
@@ -205,18 +191,9 @@ mod tests {
 
     #[test]
     fn one_limit_at_a_time() {
-        assert_eq!(
-            ulimit_one('n', "1024\n"),
-            Some(("Max open files", Some(1024)))
-        );
-        assert_eq!(
-            ulimit_one('v', "4000000"),
-            Some(("Max address space", Some(4_096_000_000)))
-        );
-        assert_eq!(
-            ulimit_one('l', "unlimited"),
-            Some(("Max locked memory", None))
-        );
+        assert_eq!(ulimit_one('n', "1024\n"), Some(("Max open files", Some(1024))));
+        assert_eq!(ulimit_one('v', "4000000"), Some(("Max address space", Some(4_096_000_000))));
+        assert_eq!(ulimit_one('l', "unlimited"), Some(("Max locked memory", None)));
         assert_eq!(ulimit_one('z', "1"), None);
         assert_eq!(ulimit_one('n', "bash: ulimit: bad"), None);
     }

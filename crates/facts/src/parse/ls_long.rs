@@ -45,10 +45,7 @@ pub fn ls_long(text: &str, folder: &str) -> Parsed<Vec<At<Listed>>> {
         if content.is_empty() || is_total(content) {
             continue;
         }
-        if let Some(heading) = content
-            .strip_suffix(':')
-            .filter(|path| path.starts_with('/'))
-        {
+        if let Some(heading) = content.strip_suffix(':').filter(|path| path.starts_with('/')) {
             heading.trim_end_matches('/').clone_into(&mut folder);
             below_heading = true;
             continue;
@@ -61,9 +58,7 @@ pub fn ls_long(text: &str, folder: &str) -> Parsed<Vec<At<Listed>>> {
         if names.is_empty() {
             parsed.complain(line, "not a line of ls -l");
         }
-        parsed
-            .value
-            .extend(names.into_iter().map(|listed| At::new(line, listed)));
+        parsed.value.extend(names.into_iter().map(|listed| At::new(line, listed)));
     }
     parsed
 }
@@ -78,25 +73,17 @@ fn is_total(content: &str) -> bool {
 fn names(content: &str, folder: &str, below_heading: bool) -> Vec<Listed> {
     let plain = |word: &str| {
         let in_folder = below_heading && !word.contains('/');
-        let bytes_plain = word
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/".contains(&byte));
+        let bytes_plain =
+            word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/".contains(&byte));
         bytes_plain && (in_folder || word.starts_with("/dev/"))
     };
     if !content.split_whitespace().all(plain) {
         return Vec::new();
     }
     let path = |word: &str| {
-        if word.starts_with('/') {
-            word.to_owned()
-        } else {
-            format!("{folder}/{word}")
-        }
+        if word.starts_with('/') { word.to_owned() } else { format!("{folder}/{word}") }
     };
-    content
-        .split_whitespace()
-        .map(|word| Listed::Name { path: path(word) })
-        .collect()
+    content.split_whitespace().map(|word| Listed::Name { path: path(word) }).collect()
 }
 
 /// One line with a mode. Names of device nodes hold no blanks, so the name is the last word.
@@ -112,16 +99,9 @@ fn entry(content: &str, folder: &str) -> Option<Listed> {
     }
     let (kind, mode) = mode_word(words.next()?)?;
     let name = left.split_whitespace().next_back()?;
-    let path = if name.starts_with('/') {
-        name.to_owned()
-    } else {
-        format!("{folder}/{name}")
-    };
+    let path = if name.starts_with('/') { name.to_owned() } else { format!("{folder}/{name}") };
     if let Some(target) = target {
-        return (kind == 'l').then(|| Listed::Link {
-            path,
-            target: target.trim().to_owned(),
-        });
+        return (kind == 'l').then(|| Listed::Link { path, target: target.trim().to_owned() });
     }
     words.next()?.parse::<u64>().ok()?;
     let owner = words.next()?.to_owned();
@@ -131,13 +111,7 @@ fn entry(content: &str, folder: &str) -> Option<Listed> {
         _ => NodeKind::Other,
     };
     let (owner, group) = (Some(owner), Some(group));
-    Some(Listed::Node(Node {
-        path,
-        kind,
-        mode: Some(mode),
-        owner,
-        group,
-    }))
+    Some(Listed::Node(Node { path, kind, mode: Some(mode), owner, group }))
 }
 
 /// The two numbers of a device: `195, 255` or `195,255`, after an SELinux context if there is one.
@@ -145,10 +119,7 @@ fn numbers<'a>(words: impl Iterator<Item = &'a str>) -> Option<NodeKind> {
     let mut words = words.skip_while(|word| !word.contains(',') || word.contains(':'));
     let (major, rest) = words.next()?.split_once(',')?;
     let minor = if rest.is_empty() { words.next()? } else { rest };
-    Some(NodeKind::Char {
-        major: major.parse().ok()?,
-        minor: minor.parse().ok()?,
-    })
+    Some(NodeKind::Char { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
 /// Reads `crw-rw-rw-` with its possible `.`, `+` or `@`: the type letter and the permission bits.
@@ -174,10 +145,7 @@ fn mode_word(word: &str) -> Option<(char, u32)> {
 /// Reads what `ls` and shells say of a path that they could not show.
 fn failure(content: &str) -> Option<Listed> {
     if let Some((_, pattern)) = content.split_once("no matches found: ") {
-        return Some(Listed::Failed {
-            path: pattern.to_owned(),
-            errno: Errno::ENOENT,
-        });
+        return Some(Listed::Failed { path: pattern.to_owned(), errno: Errno::ENOENT });
     }
     let (head, reason) = content.rsplit_once(": ")?;
     let errno = match reason {
@@ -188,10 +156,7 @@ fn failure(content: &str) -> Option<Listed> {
     };
     let start = head.find('/')?;
     let path = head.get(start..)?.trim_end_matches(['\'', '"', '’', '`']);
-    Some(Listed::Failed {
-        path: path.to_owned(),
-        errno,
-    })
+    Some(Listed::Failed { path: path.to_owned(), errno })
 }
 
 /// Writes the line under which gpudx records a node: `char 195:255 mode 0666 owner 0:0`.
@@ -213,10 +178,7 @@ pub fn node_at(path: &str, text: &str) -> Option<Node> {
         return Some(node);
     }
     match entry(line.trim(), "")? {
-        Listed::Node(node) => Some(Node {
-            path: path.to_owned(),
-            ..node
-        }),
+        Listed::Node(node) => Some(Node { path: path.to_owned(), ..node }),
         Listed::Link { .. } | Listed::Name { .. } | Listed::Failed { .. } => None,
     }
 }
@@ -226,10 +188,7 @@ fn live_node(path: &str, line: &str) -> Option<Node> {
     let kind = match words.next()? {
         "char" => {
             let (major, minor) = words.next()?.split_once(':')?;
-            NodeKind::Char {
-                major: major.parse().ok()?,
-                minor: minor.parse().ok()?,
-            }
+            NodeKind::Char { major: major.parse().ok()?, minor: minor.parse().ok()? }
         }
         "other" => NodeKind::Other,
         _ => return None,
@@ -239,13 +198,7 @@ fn live_node(path: &str, line: &str) -> Option<Node> {
     (words.next()? == "owner").then_some(())?;
     let (owner, group) = words.next()?.split_once(':')?;
     let (owner, group) = (Some(owner.to_owned()), Some(group.to_owned()));
-    Some(Node {
-        path: path.to_owned(),
-        kind,
-        mode: Some(mode),
-        owner,
-        group,
-    })
+    Some(Node { path: path.to_owned(), kind, mode: Some(mode), owner, group })
 }
 
 #[cfg(test)]
@@ -272,18 +225,9 @@ mod tests {
             "crw-rw-rw-. 1 root root unconfined_u:object_r:device_t:s0:c1,c2 195,0 3. Nov 10:22 \
              /dev/nvidia0",
         ] {
-            let Listed::Node(node) = only(text) else {
-                panic!("{text}")
-            };
+            let Listed::Node(node) = only(text) else { panic!("{text}") };
             assert_eq!(node.path, "/dev/nvidia0");
-            assert_eq!(
-                node.kind,
-                NodeKind::Char {
-                    major: 195,
-                    minor: 0
-                },
-                "{text}"
-            );
+            assert_eq!(node.kind, NodeKind::Char { major: 195, minor: 0 }, "{text}");
             assert_eq!(node.mode, Some(0o666));
             assert_eq!(node.owner.as_deref(), Some("root"));
         }
@@ -304,38 +248,19 @@ mod tests {
         );
         assert_eq!(parsed.complaints, []);
         let values: Vec<_> = parsed.value.into_iter().map(|at| at.value).collect();
-        let failed = |path: &str, errno| Listed::Failed {
-            path: path.into(),
-            errno,
-        };
+        let failed = |path: &str, errno| Listed::Failed { path: path.into(), errno };
         assert_eq!(values[0], failed("/dev/nvidia-uvm", Errno::ENOENT));
         assert_eq!(values[1], failed("/dev/nvidia1", Errno::ENOENT));
         assert_eq!(values[2], failed("/dev/nvidia2", Errno::EACCES));
-        let Listed::Node(file) = &values[3] else {
-            panic!()
-        };
+        let Listed::Node(file) = &values[3] else { panic!() };
         assert_eq!(file.kind, NodeKind::Other);
         assert_eq!(
             values[4],
-            Listed::Link {
-                path: "/dev/char/195:255".into(),
-                target: "../nvidiactl".into()
-            }
+            Listed::Link { path: "/dev/char/195:255".into(), target: "../nvidiactl".into() }
         );
-        let Listed::Node(cap) = &values[6] else {
-            panic!()
-        };
+        let Listed::Node(cap) = &values[6] else { panic!() };
         assert_eq!(cap.path, "/dev/nvidia-caps/nvidia-cap1");
-        assert_eq!(
-            (cap.kind, cap.mode),
-            (
-                NodeKind::Char {
-                    major: 234,
-                    minor: 1
-                },
-                Some(0o400)
-            )
-        );
+        assert_eq!((cap.kind, cap.mode), (NodeKind::Char { major: 234, minor: 1 }, Some(0o400)));
     }
 
     #[test]
@@ -373,26 +298,17 @@ mod tests {
         ] {
             assert_eq!(
                 only(text),
-                Listed::Failed {
-                    path: "/dev/nvidia*".into(),
-                    errno: Errno::ENOENT
-                }
+                Listed::Failed { path: "/dev/nvidia*".into(), errno: Errno::ENOENT }
             );
         }
     }
 
     #[test]
     fn the_recorded_form_round_trips() {
-        let kind = NodeKind::Char {
-            major: 507,
-            minor: 0,
-        };
+        let kind = NodeKind::Char { major: 507, minor: 0 };
         let node = node_at("/dev/nvidia-uvm", &live_line(kind, 0o660, 0, 44)).unwrap();
         assert_eq!((node.kind, node.mode), (kind, Some(0o660)));
-        assert_eq!(
-            (node.owner.as_deref(), node.group.as_deref()),
-            (Some("0"), Some("44"))
-        );
+        assert_eq!((node.owner.as_deref(), node.group.as_deref()), (Some("0"), Some("44")));
         let other = node_at("/dev/nvidia0", &live_line(NodeKind::Other, 0o644, 1, 1)).unwrap();
         assert_eq!(other.kind, NodeKind::Other);
         let pasted = node_at("/dev/nvidia0", "crw-rw-rw- 1 root root 195, 0 nvidia0\n").unwrap();

@@ -61,10 +61,9 @@ fn directive(content: &str) -> Option<Directive> {
     let command = words.next()?;
     let module = canonical(words.next()?);
     match command {
-        "options" => Some(Directive::Options {
-            module,
-            options: words.map(str::to_owned).collect(),
-        }),
+        "options" => {
+            Some(Directive::Options { module, options: words.map(str::to_owned).collect() })
+        }
         "blacklist" => Some(Directive::Blacklist { module }),
         "install" => {
             let command = words.collect::<Vec<&str>>().join(" ");
@@ -94,27 +93,16 @@ mod tests {
         assert_eq!(
             parsed.value,
             [
-                At::new(
-                    2,
-                    Directive::Blacklist {
-                        module: "nouveau".into()
-                    }
-                ),
+                At::new(2, Directive::Blacklist { module: "nouveau".into() }),
                 At::new(3, options("nouveau", &["modeset=0"])),
                 At::new(4, options("nvidia_uvm", &["uvm_disable_hmm=1"])),
                 At::new(
                     5,
-                    options(
-                        "nvidia",
-                        &["NVreg_DeviceFileGID=44", "NVreg_DeviceFileMode=0660"]
-                    )
+                    options("nvidia", &["NVreg_DeviceFileGID=44", "NVreg_DeviceFileMode=0660"])
                 ),
                 At::new(
                     7,
-                    Directive::Install {
-                        module: "nova_core".into(),
-                        command: "/bin/false".into()
-                    }
+                    Directive::Install { module: "nova_core".into(), command: "/bin/false".into() }
                 ),
             ]
         );
@@ -124,9 +112,6 @@ mod tests {
     fn odd_lines_are_kept_as_complaints() {
         let parsed = modprobe_conf("cat: x: No such file\noptions\nblacklist a\\");
         assert_eq!(parsed.complaints.len(), 2);
-        assert_eq!(
-            parsed.value,
-            [At::new(3, Directive::Blacklist { module: "a".into() })]
-        );
+        assert_eq!(parsed.value, [At::new(3, Directive::Blacklist { module: "a".into() })]);
     }
 }

@@ -32,13 +32,7 @@ fn mount(content: &str) -> Option<Mount> {
     // The source may be empty, so that two blanks follow each other.
     let source = unescaped(right.next().unwrap_or(""));
     let super_options = right.next().unwrap_or("");
-    Some(Mount {
-        target,
-        fs_type,
-        source,
-        options: joined(mount_options, super_options),
-        root,
-    })
+    Some(Mount { target, fs_type, source, options: joined(mount_options, super_options), root })
 }
 
 /// The options of the mount, then those of its file system that are not among them.
@@ -89,15 +83,9 @@ mod tests {
         assert_eq!(parsed.complaints.len(), 1);
         assert_eq!(parsed.value.len(), 5);
         let node = &parsed.value[2].value;
-        assert_eq!(
-            (node.target.as_str(), node.root.as_str()),
-            ("/dev/nvidia0", "/nvidia0")
-        );
+        assert_eq!((node.target.as_str(), node.root.as_str()), ("/dev/nvidia0", "/nvidia0"));
         assert_eq!(node.options, ["ro", "nosuid", "noexec", "relatime", "rw"]);
-        assert_eq!(
-            parsed.value[3].value.root,
-            "/usr/lib/my lib/libcuda.so.590.48.01"
-        );
+        assert_eq!(parsed.value[3].value.root, "/usr/lib/my lib/libcuda.so.590.48.01");
         assert_eq!(parsed.value[4].value.source, "");
         assert_eq!(parsed.value[4].value.options, ["rw"]);
     }

@@ -45,11 +45,7 @@ fn unquoted(value: &str) -> String {
     let mut out = String::with_capacity(inner.len());
     let mut chars = inner.chars();
     while let Some(ch) = chars.next() {
-        out.push(if ch == '\\' {
-            chars.next().unwrap_or('\\')
-        } else {
-            ch
-        });
+        out.push(if ch == '\\' { chars.next().unwrap_or('\\') } else { ch });
     }
     out
 }
@@ -72,9 +68,8 @@ pub fn pveversion(text: &str) -> Parsed<PveVersion> {
         let manager = ["pve-manager/", "pve-manager: "]
             .iter()
             .find_map(|beginning| content.strip_prefix(beginning));
-        let kernel = content
-            .split_once("(running kernel: ")
-            .and_then(|(_, rest)| rest.split(')').next());
+        let kernel =
+            content.split_once("(running kernel: ").and_then(|(_, rest)| rest.split(')').next());
         if let Some(rest) = manager {
             let version = rest.split(['/', ' ']).next().unwrap_or("");
             parsed.value.version = Some(At::new(line, version.to_owned()));

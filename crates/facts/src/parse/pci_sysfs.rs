@@ -29,10 +29,7 @@ pub fn link_speed_gts(text: &str) -> Option<f32> {
         return Some(0.0);
     }
     let (number, _) = text.split_once(" GT/s")?;
-    number
-        .parse()
-        .ok()
-        .filter(|speed: &f32| speed.is_finite() && *speed >= 0.0)
+    number.parse().ok().filter(|speed: &f32| speed.is_finite() && *speed >= 0.0)
 }
 
 /// Reads `current_link_width` or `max_link_width`, in lanes; 0 for a link that is down.
@@ -43,11 +40,7 @@ pub fn link_width(text: &str) -> Option<u8> {
 /// The last component of a link's target: the driver's name of `driver`, the group's number of
 /// `iommu_group`.
 pub fn link_name(target: &str) -> Option<&str> {
-    target
-        .trim()
-        .rsplit('/')
-        .next()
-        .filter(|name| !name.is_empty())
+    target.trim().rsplit('/').next().filter(|name| !name.is_empty())
 }
 
 /// Reads `resource`: `start end flags` a row, one row a register. Registers that are not in use
@@ -66,28 +59,15 @@ pub fn bars(text: &str) -> Parsed<Vec<Bar>> {
 
 fn row(content: &str) -> Option<(u64, u64, u64)> {
     let mut words = content.split_whitespace().map(|word| {
-        word.strip_prefix("0x")
-            .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        word.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok())
     });
     Some((words.next()??, words.next()??, words.next()??))
 }
 
 fn bar(index: u8, start: u64, end: u64, flags: u64) -> Bar {
-    let size_bytes = if end > start {
-        (end - start).saturating_add(1)
-    } else {
-        0
-    };
-    let start = if flags & RESOURCE_UNSET == 0 {
-        start
-    } else {
-        0
-    };
-    Bar {
-        index,
-        start,
-        size_bytes,
-    }
+    let size_bytes = if end > start { (end - start).saturating_add(1) } else { 0 };
+    let start = if flags & RESOURCE_UNSET == 0 { start } else { 0 };
+    Bar { index, start, size_bytes }
 }
 
 /// What `uevent` tells of a device.
@@ -128,10 +108,7 @@ pub fn aer_total(text: &str) -> Option<u64> {
 
 fn id_pair(text: &str) -> Option<(u16, u16)> {
     let (vendor, device) = text.split_once(':')?;
-    Some((
-        u16::from_str_radix(vendor, 16).ok()?,
-        u16::from_str_radix(device, 16).ok()?,
-    ))
+    Some((u16::from_str_radix(vendor, 16).ok()?, u16::from_str_radix(device, 16).ok()?))
 }
 
 #[cfg(test)]
@@ -150,10 +127,7 @@ mod tests {
         assert_eq!(link_speed_gts("Unknown speed\n"), Some(0.0));
         assert_eq!(link_speed_gts("NaN GT/s\n"), None);
         assert_eq!(link_width("16\n"), Some(16));
-        assert_eq!(
-            link_name("../../../../bus/pci/drivers/vfio-pci\n"),
-            Some("vfio-pci")
-        );
+        assert_eq!(link_name("../../../../bus/pci/drivers/vfio-pci\n"), Some("vfio-pci"));
         assert_eq!(link_name(""), None);
     }
 
@@ -172,21 +146,9 @@ mod tests {
         assert_eq!(
             parsed.value,
             [
-                Bar {
-                    index: 0,
-                    start: 0xde00_0000,
-                    size_bytes: 16 << 20
-                },
-                Bar {
-                    index: 1,
-                    start: 0x2200_0000_0000,
-                    size_bytes: 96 << 30
-                },
-                Bar {
-                    index: 3,
-                    start: 0,
-                    size_bytes: 32 << 20
-                },
+                Bar { index: 0, start: 0xde00_0000, size_bytes: 16 << 20 },
+                Bar { index: 1, start: 0x2200_0000_0000, size_bytes: 96 << 30 },
+                Bar { index: 3, start: 0, size_bytes: 32 << 20 },
             ]
         );
         let extreme = bars("0x0000000000000000 0xffffffffffffffff 0x1\ngarbage\n");

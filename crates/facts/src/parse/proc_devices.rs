@@ -27,10 +27,7 @@ fn row_of(row: &str) -> Option<CharMajor> {
     let (major, name) = row.split_once(char::is_whitespace)?;
     let name = name.trim();
     (!name.is_empty()).then_some(())?;
-    Some(CharMajor {
-        major: major.parse().ok()?,
-        name: name.to_owned(),
-    })
+    Some(CharMajor { major: major.parse().ok()?, name: name.to_owned() })
 }
 
 #[cfg(test)]
@@ -44,21 +41,11 @@ mod tests {
              Block devices:\n  7 loop\n259 blkext\n",
         );
         assert_eq!(parsed.complaints, []);
-        let names: Vec<_> = parsed
-            .value
-            .iter()
-            .map(|at| at.value.name.as_str())
-            .collect();
+        let names: Vec<_> = parsed.value.iter().map(|at| at.value.name.as_str()).collect();
         assert_eq!(names, ["mem", "nvidia", "nvidiactl", "nvidia-uvm"]);
         assert_eq!(
             parsed.value[3],
-            At::new(
-                5,
-                CharMajor {
-                    major: 507,
-                    name: "nvidia-uvm".into()
-                }
-            )
+            At::new(5, CharMajor { major: 507, name: "nvidia-uvm".into() })
         );
     }
 

@@ -23,14 +23,8 @@ fn proc_line(content: &str) -> Option<LoadedModule> {
     // A kernel that cannot unload modules writes `-` for the number of users.
     let users = words.next()?;
     let _dependents = words.next()?;
-    let state = words
-        .next()
-        .filter(|state| ["Live", "Loading", "Unloading"].contains(state))?;
-    Some(LoadedModule {
-        name,
-        use_count: users.parse().ok(),
-        state: Some(state.to_owned()),
-    })
+    let state = words.next().filter(|state| ["Live", "Loading", "Unloading"].contains(state))?;
+    Some(LoadedModule { name, use_count: users.parse().ok(), state: Some(state.to_owned()) })
 }
 
 /// Reads the output of `lsmod`: a heading, then `name size users dependents`. Lines of
@@ -58,19 +52,13 @@ fn lsmod_line(content: &str) -> Option<LoadedModule> {
     // The dependents are one comma-separated word, which older versions follow with a space.
     let plain = words.all(|word| word.split(',').all(|name| module_name(name).is_some()));
     let use_count = u32::try_from(users).ok();
-    plain.then_some(LoadedModule {
-        name,
-        use_count,
-        state: None,
-    })
+    plain.then_some(LoadedModule { name, use_count, state: None })
 }
 
 /// A module's name with underscores, as the kernel has it; `None` when it is no name. The empty
 /// word after a trailing comma of lsmod's list counts as one.
 fn module_name(word: &str) -> Option<String> {
-    let plain = word
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    let plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     (plain && word.len() <= MODULE_NAME_LIMIT).then(|| canonical(word))
 }
 
@@ -130,12 +118,7 @@ mod tests {
         assert_eq!(nvidia.value.use_count, Some(155));
         assert_eq!(parsed.value[2].value.state.as_deref(), Some("Loading"));
         assert_eq!(parsed.value[3].value.use_count, None);
-        assert_eq!(
-            proc_modules("cat: /proc/modules: Permission denied\n")
-                .complaints
-                .len(),
-            1
-        );
+        assert_eq!(proc_modules("cat: /proc/modules: Permission denied\n").complaints.len(), 1);
     }
 
     #[test]
@@ -146,17 +129,10 @@ mod tests {
              drm                   741376  9 drm_kms_helper, nvidia_drm,\ncryptd 28672 -2\n",
         );
         assert_eq!(parsed.complaints, []);
-        let names: Vec<_> = parsed
-            .value
-            .iter()
-            .map(|at| at.value.name.as_str())
-            .collect();
+        let names: Vec<_> = parsed.value.iter().map(|at| at.value.name.as_str()).collect();
         assert_eq!(names, ["nvidia_uvm", "nvidia", "drm", "cryptd"]);
         assert_eq!(parsed.value[3].value.use_count, None);
-        assert_eq!(
-            lsmod("bash: lsmod: command not found\n").complaints.len(),
-            1
-        );
+        assert_eq!(lsmod("bash: lsmod: command not found\n").complaints.len(), 1);
     }
 
     #[test]
@@ -165,10 +141,7 @@ mod tests {
         assert_eq!(parameter_bool("0"), Some(false));
         assert_eq!(parameter_bool("-1"), None);
         assert_eq!(initstate("coming\n"), Some("Loading"));
-        assert_eq!(
-            name_of_file("updates/dkms/nvidia-uvm.ko.zst").as_deref(),
-            Some("nvidia_uvm")
-        );
+        assert_eq!(name_of_file("updates/dkms/nvidia-uvm.ko.zst").as_deref(), Some("nvidia_uvm"));
         assert_eq!(name_of_file("kernel/fs/ext4.ko").as_deref(), Some("ext4"));
         assert_eq!(name_of_file("kernel/fs/readme.kotlin"), None);
     }

@@ -32,10 +32,7 @@ pub fn version(text: &str) -> Parsed<VersionFile> {
         if content.trim().is_empty() {
             continue;
         }
-        match content
-            .split_once(':')
-            .map(|(key, rest)| (key.trim(), rest.trim()))
-        {
+        match content.split_once(':').map(|(key, rest)| (key.trim(), rest.trim())) {
             Some(("NVRM version", rest)) => match nvrm_version(rest) {
                 Some(nvrm) => {
                     parsed.value.nvrm = Some(At::new(line, nvrm));
@@ -66,9 +63,7 @@ fn nvrm_version(rest: &str) -> Option<NvrmVersion> {
 }
 
 fn architecture(rest: &str) -> Option<String> {
-    rest.split_whitespace()
-        .find(|word| ARCHITECTURES.contains(word))
-        .map(str::to_owned)
+    rest.split_whitespace().find(|word| ARCHITECTURES.contains(word)).map(str::to_owned)
 }
 
 /// Reads /proc/driver/nvidia/params: one `Name: value` a line, strings in quotes.
@@ -91,9 +86,7 @@ fn settings(text: &str, problem: &str) -> Parsed<Vec<Setting>> {
         match content.split_once(':') {
             Some((name, value)) if is_name(name.trim()) => {
                 let value = value.trim().trim_matches('"');
-                parsed
-                    .value
-                    .push(At::new(line, (name.trim().to_owned(), value.to_owned())));
+                parsed.value.push(At::new(line, (name.trim().to_owned(), value.to_owned())));
             }
             _ if content.trim().is_empty() => {}
             _ => parsed.complain(line, problem),
@@ -103,10 +96,7 @@ fn settings(text: &str, problem: &str) -> Parsed<Vec<Setting>> {
 }
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// Reads /proc/driver/nvidia/gpus/BDF/information.
@@ -177,13 +167,9 @@ pub fn power(text: &str) -> Parsed<Vec<Setting>> {
             name.clone_into(&mut heading);
         } else if indented && !heading.is_empty() {
             let name = format!("{heading}: {name}");
-            parsed
-                .value
-                .push(At::new(line, (name, value.trim().to_owned())));
+            parsed.value.push(At::new(line, (name, value.trim().to_owned())));
         } else {
-            parsed
-                .value
-                .push(At::new(line, (name.to_owned(), value.trim().to_owned())));
+            parsed.value.push(At::new(line, (name.to_owned(), value.trim().to_owned())));
         }
     }
     parsed
@@ -229,10 +215,7 @@ mod tests {
             let parsed = version(text);
             assert_eq!(parsed.complaints, [], "{text}");
             let nvrm = parsed.value.nvrm.unwrap();
-            assert_eq!(
-                (nvrm.line, nvrm.value.version.to_string()),
-                (1, version_text.to_owned())
-            );
+            assert_eq!((nvrm.line, nvrm.value.version.to_string()), (1, version_text.to_owned()));
             assert_eq!(nvrm.value.flavour, flavour);
             assert_eq!(parsed.value.arch.unwrap().value, arch);
         }
@@ -249,16 +232,7 @@ mod tests {
         );
         assert_eq!(parsed.complaints, []);
         let values: Vec<_> = parsed.value.iter().map(|at| at.value.1.as_str()).collect();
-        assert_eq!(
-            values,
-            [
-                "4294967295",
-                "1",
-                "438",
-                "RMForceP2PType=1;ForceP2P=0x11",
-                ""
-            ]
-        );
+        assert_eq!(values, ["4294967295", "1", "438", "RMForceP2PType=1;ForceP2P=0x11", ""]);
         assert_eq!(
             registry("Binary: \"\"\n").value,
             [At::new(1, ("Binary".into(), String::new()))]
@@ -276,10 +250,7 @@ mod tests {
         assert_eq!(running.complaints, []);
         assert_eq!(running.value.model.as_deref(), Some("NVIDIA H200"));
         assert_eq!(running.value.address, PciAddress::parse("0000:00:06.0"));
-        assert_eq!(
-            (running.value.irq, running.value.minor),
-            (Some(143), Some(0))
-        );
+        assert_eq!((running.value.irq, running.value.minor), (Some(143), Some(0)));
         assert_eq!(running.value.gpu_firmware.as_deref(), Some("580.159.04"));
         assert_eq!(running.value.excluded, Some(false));
 
@@ -293,10 +264,7 @@ mod tests {
         assert_eq!(old.value.gpu_firmware, None);
         assert_eq!((old.value.irq, old.value.excluded), (Some(0), Some(true)));
 
-        assert_eq!(
-            information("IRQ: many\nColour: green\n").complaints.len(),
-            2
-        );
+        assert_eq!(information("IRQ: many\nColour: green\n").complaints.len(), 2);
     }
 
     #[test]
@@ -310,17 +278,10 @@ mod tests {
         );
         assert_eq!(parsed.complaints, []);
         let find = |name: &str| {
-            parsed
-                .value
-                .iter()
-                .find(|at| at.value.0 == name)
-                .map(|at| at.value.1.as_str())
+            parsed.value.iter().find(|at| at.value.0 == name).map(|at| at.value.1.as_str())
         };
         assert_eq!(find("Runtime D3 status"), Some("Disabled by default"));
-        assert_eq!(
-            find("GPU Hardware Support: Video Memory Off"),
-            Some("Supported")
-        );
+        assert_eq!(find("GPU Hardware Support: Video Memory Off"), Some("Supported"));
         assert_eq!(find("S0ix Power Management: Status"), Some("Disabled"));
         assert_eq!(find("Notebook Dynamic Boost"), Some("Not Supported"));
     }

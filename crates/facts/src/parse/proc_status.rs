@@ -67,10 +67,7 @@ fn effective(value: &str) -> Option<u32> {
 }
 
 fn numbers(value: &str) -> Option<Vec<u32>> {
-    value
-        .split_whitespace()
-        .map(|word| word.parse().ok())
-        .collect()
+    value.split_whitespace().map(|word| word.parse().ok()).collect()
 }
 
 fn mask(value: &str) -> Option<u64> {

@@ -4,9 +4,9 @@
 /// Function words of which a sentence has some and an output few.
 const WORDS: [&str; 44] = [
     "the", "a", "an", "is", "are", "was", "were", "in", "on", "with", "without", "and", "of", "to",
-    "it", "i", "we", "but", "not", "that", "this", "same", "when", "while", "after", "before", "from",
-    "has", "have", "at", "by", "for", "no", "so", "my", "our", "there", "then", "does", "did", "makes",
-    "works", "here", "only",
+    "it", "i", "we", "but", "not", "that", "this", "same", "when", "while", "after", "before",
+    "from", "has", "have", "at", "by", "for", "no", "so", "my", "our", "there", "then", "does",
+    "did", "makes", "works", "here", "only",
 ];
 
 /// The trailing paragraphs of an output that are prose: where they begin, in bytes, and how many

@@ -32,8 +32,9 @@ static PROMPT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// A prompt sign alone: `$ cmd`, `# cmd`, `% cmd`, `➜  ~ cmd`, `host$ cmd`, `+ cmd` of a script
 /// under -x. Taken only before a known program.
-static BARE_PROMPT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\s*(?:(?:[\w.\-]{1,40})?[$#]|%|\+{1,3}|[➜❯λ](?:\s+[~/]\S*)?(?:\s+git:\(\S*\))?)\s+(?P<cmd>[^\s~/]\S*.*)$").ok());
+static BARE_PROMPT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^\s*(?:(?:[\w.\-]{1,40})?[$#]|%|\+{1,3}|[➜❯λ](?:\s+[~/]\S*)?(?:\s+git:\(\S*\))?)\s+(?P<cmd>[^\s~/]\S*.*)$").ok()
+});
 
 /// A caption of a block: "Output of `nvidia-smi -L`:", "**dmesg**", "nvidia-smi:".
 static CAPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -42,15 +43,87 @@ static CAPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Programs whose names at a bare prompt make a line a command.
 const KNOWN_PROGRAMS: [&str; 82] = [
-    "nvidia-smi", "cat", "ls", "uname", "lsmod", "dmesg", "journalctl", "modprobe", "modinfo", "lspci",
-    "env", "printenv", "echo", "export", "python", "python3", "pip", "pip3", "docker", "podman",
-    "sudo", "grep", "egrep", "zgrep", "zcat", "head", "tail", "strace", "timeout", "nvcc", "ldconfig",
-    "systemctl", "systemd-detect-virt", "pveversion", "hostname", "id", "ulimit", "stat", "readelf",
-    "strings", "find", "kubectl", "pct", "lxc-attach", "lxc", "conda", "mount", "df", "getenforce",
-    "sysctl", "dkms", "dpkg", "rpm", "hostnamectl", "lsb_release", "rmmod", "insmod", "whoami",
-    "nvidia-modprobe", "nvidia-container-cli", "mokutil", "gpudx",
-    "runsc", "flatpak", "snap", "nvidia-ctk", "ctr", "crictl", "nerdctl", "ausearch", "findmnt",
-    "sestatus", "bwrap", "time", "ps", "lsof", "helm", "aa-status", "microk8s", "k3s", "apptainer",
+    "nvidia-smi",
+    "cat",
+    "ls",
+    "uname",
+    "lsmod",
+    "dmesg",
+    "journalctl",
+    "modprobe",
+    "modinfo",
+    "lspci",
+    "env",
+    "printenv",
+    "echo",
+    "export",
+    "python",
+    "python3",
+    "pip",
+    "pip3",
+    "docker",
+    "podman",
+    "sudo",
+    "grep",
+    "egrep",
+    "zgrep",
+    "zcat",
+    "head",
+    "tail",
+    "strace",
+    "timeout",
+    "nvcc",
+    "ldconfig",
+    "systemctl",
+    "systemd-detect-virt",
+    "pveversion",
+    "hostname",
+    "id",
+    "ulimit",
+    "stat",
+    "readelf",
+    "strings",
+    "find",
+    "kubectl",
+    "pct",
+    "lxc-attach",
+    "lxc",
+    "conda",
+    "mount",
+    "df",
+    "getenforce",
+    "sysctl",
+    "dkms",
+    "dpkg",
+    "rpm",
+    "hostnamectl",
+    "lsb_release",
+    "rmmod",
+    "insmod",
+    "whoami",
+    "nvidia-modprobe",
+    "nvidia-container-cli",
+    "mokutil",
+    "gpudx",
+    "runsc",
+    "flatpak",
+    "snap",
+    "nvidia-ctk",
+    "ctr",
+    "crictl",
+    "nerdctl",
+    "ausearch",
+    "findmnt",
+    "sestatus",
+    "bwrap",
+    "time",
+    "ps",
+    "lsof",
+    "helm",
+    "aa-status",
+    "microk8s",
+    "k3s",
+    "apptainer",
     "singularity",
 ];
 
@@ -218,7 +291,8 @@ fn known(command: &str) -> bool {
     let Some(first) = command_line::parse(command).into_iter().next() else { return false };
     let program = first.words.first().map(String::as_str).unwrap_or_default();
     let base = program.rsplit('/').next().unwrap_or(program);
-    let listed = KNOWN_PROGRAMS.contains(&base) || program.starts_with("./") || first.container().is_some();
+    let listed =
+        KNOWN_PROGRAMS.contains(&base) || program.starts_with("./") || first.container().is_some();
     let prose = command.ends_with(['.', ':', '!', '?']) && !command.ends_with("..");
     (listed || !first.wrappers.is_empty()) && !prose
 }
@@ -243,7 +317,8 @@ fn heredoc(command: &str) -> Option<String> {
     let (_, rest) = command.split_once("<<")?;
     let word = rest.trim_start_matches('-').split_whitespace().next()?;
     let word = word.trim_matches(['\'', '"']);
-    let legal = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let legal =
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     legal.then(|| word.to_owned())
 }
 
@@ -294,7 +369,8 @@ mod tests {
 
     #[test]
     fn fences_end_an_output_and_captions_name_it() {
-        let text = "Some prose.\n\nOutput of `nvidia-smi -L`:\n```\nGPU 0: NVIDIA H200\n```\nMore prose\n";
+        let text =
+            "Some prose.\n\nOutput of `nvidia-smi -L`:\n```\nGPU 0: NVIDIA H200\n```\nMore prose\n";
         let segments = split(text);
         let cut = segments.iter().find(|segment| segment.command.is_some()).unwrap();
         assert_eq!(cut.command.as_deref(), Some("nvidia-smi -L"));

@@ -75,15 +75,9 @@ pub static WANTED: &[Wanted] = &[
     passive(File, Uvm, "/sys/module/nvidia_uvm/srcversion"),
     passive(File, Uvm, "/sys/module/nvidia_uvm/taint"),
     passive(File, Uvm, "/sys/module/nvidia_uvm/refcnt"),
-    passive(
-        File,
-        Uvm,
-        "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm",
-    ),
+    passive(File, Uvm, "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm"),
     passive(File, Uvm, "/sys/module/nvidia_uvm/parameters/*").needs("root for some"),
-    passive(File, Uvm, "/proc/iomem")
-        .limit_kib(512)
-        .needs("CAP_SYS_ADMIN for addresses"),
+    passive(File, Uvm, "/proc/iomem").limit_kib(512).needs("CAP_SYS_ADMIN for addresses"),
     passive(File, Module, "/etc/modprobe.d/*.conf"),
     passive(File, Module, "/run/modprobe.d/*.conf"),
     passive(File, Module, "/usr/lib/modprobe.d/*.conf"),
@@ -99,14 +93,10 @@ pub static WANTED: &[Wanted] = &[
     passive(File, Kernel, "/proc/sys/kernel/osrelease").limit_kib(1),
     passive(File, Kernel, "/proc/sys/kernel/arch").limit_kib(1),
     passive(File, Kernel, "/proc/version").limit_kib(4),
-    passive(File, Kernel, "/proc/cmdline")
-        .limit_kib(8)
-        .hides(Redaction::CommandLine),
+    passive(File, Kernel, "/proc/cmdline").limit_kib(8).hides(Redaction::CommandLine),
     passive(File, Kernel, "/proc/uptime").limit_kib(1),
     passive(File, Kernel, "/proc/config.gz").limit_kib(1 << 10),
-    passive(File, Kernel, "/boot/config-{release}")
-        .limit_kib(1 << 10)
-        .needs("root on some"),
+    passive(File, Kernel, "/boot/config-{release}").limit_kib(1 << 10).needs("root on some"),
     passive(File, Kernel, "/lib/modules/{release}/config").limit_kib(1 << 10),
     passive(File, Kernel, "/sys/kernel/security/lockdown").limit_kib(1),
     passive(Dir, Kernel, "/sys/firmware/efi"),
@@ -122,9 +112,7 @@ pub static WANTED: &[Wanted] = &[
     passive(File, Platform, "/usr/share/perl5/PVE/pvecfg.pm"),
     passive(File, Platform, "/etc/nv_tegra_release").limit_kib(4),
     passive(File, Platform, "/sys/firmware/devicetree/base/compatible").limit_kib(4),
-    passive(File, Platform, "/proc/sys/kernel/hostname")
-        .limit_kib(1)
-        .hides(Redaction::HostName),
+    passive(File, Platform, "/proc/sys/kernel/hostname").limit_kib(1).hides(Redaction::HostName),
     passive(File, Platform, "/proc/cpuinfo").limit_kib(8),
     passive(File, Platform, "/sys/class/dmi/id/sys_vendor").limit_kib(1),
     passive(File, Platform, "/sys/class/dmi/id/product_name").limit_kib(1),
@@ -147,18 +135,10 @@ pub static WANTED: &[Wanted] = &[
     pci(File, "/sys/bus/pci/devices/*/aer_dev_correctable").of_nvidia(),
     pci(File, "/sys/bus/pci/devices/*/aer_dev_nonfatal").of_nvidia(),
     pci(File, "/sys/bus/pci/devices/*/aer_dev_fatal").of_nvidia(),
-    pci(File, "/sys/bus/pci/devices/*/current_link_speed")
-        .of_nvidia()
-        .can_hang(),
-    pci(File, "/sys/bus/pci/devices/*/current_link_width")
-        .of_nvidia()
-        .can_hang(),
-    pci(File, "/sys/bus/pci/devices/*/max_link_speed")
-        .of_nvidia()
-        .can_hang(),
-    pci(File, "/sys/bus/pci/devices/*/max_link_width")
-        .of_nvidia()
-        .can_hang(),
+    pci(File, "/sys/bus/pci/devices/*/current_link_speed").of_nvidia().can_hang(),
+    pci(File, "/sys/bus/pci/devices/*/current_link_width").of_nvidia().can_hang(),
+    pci(File, "/sys/bus/pci/devices/*/max_link_speed").of_nvidia().can_hang(),
+    pci(File, "/sys/bus/pci/devices/*/max_link_width").of_nvidia().can_hang(),
     // The driver's own files. The first four wait only for a suspend that is under way.
     driver(File, "/proc/driver/nvidia/version").limit_kib(4),
     driver(File, "/proc/driver/nvidia/params"),
@@ -168,9 +148,7 @@ pub static WANTED: &[Wanted] = &[
         .limit_kib(16)
         .hides(Redaction::Identifiers)
         .can_hang(),
-    driver(File, "/proc/driver/nvidia/gpus/*/power")
-        .limit_kib(16)
-        .can_hang(),
+    driver(File, "/proc/driver/nvidia/gpus/*/power").limit_kib(16).can_hang(),
     // The kernel log.
     log("/dev/kmsg").needs("CAP_SYSLOG where kernel.dmesg_restrict is 1"),
     log("/var/log/dmesg").needs("group adm"),
@@ -205,25 +183,17 @@ pub static WANTED: &[Wanted] = &[
     elf(Module, "/lib/modules/{release}/updates/nvidia.ko*"),
     elf(Module, "/lib/modules/{release}/extra/nvidia.ko*"),
     elf(Module, "/lib/modules/{release}/extra/nvidia/nvidia.ko*"),
-    elf(
-        Module,
-        "/lib/modules/{release}/extra/drivers/video/nvidia/nvidia.ko*",
-    ),
+    elf(Module, "/lib/modules/{release}/extra/drivers/video/nvidia/nvidia.ko*"),
     elf(Module, "/lib/modules/{release}/extramodules/nvidia.ko*"),
     elf(Module, "/lib/modules/{release}/weak-updates/nvidia.ko*"),
-    elf(
-        Module,
-        "/lib/modules/{release}/kernel/drivers/video/nvidia.ko*",
-    ),
+    elf(Module, "/lib/modules/{release}/kernel/drivers/video/nvidia.ko*"),
     elf(Module, "/lib/modules/{release}/kernel/nvidia-*/nvidia.ko*"),
     // Firmware for the loaded module.
     elf(Firmware, "/lib/firmware/nvidia/{driver}/gsp*.bin*"),
     // Containers and policy.
     sandbox(File, "/proc/self/status"),
     sandbox(File, "/proc/self/cgroup"),
-    sandbox(File, "/proc/self/mountinfo")
-        .limit_kib(2 << 10)
-        .hides(Redaction::Paths),
+    sandbox(File, "/proc/self/mountinfo").limit_kib(2 << 10).hides(Redaction::Paths),
     sandbox(File, "/proc/self/uid_map"),
     sandbox(File, "/proc/self/gid_map"),
     sandbox(Link, "/proc/self/ns/pid"),
@@ -243,9 +213,7 @@ pub static WANTED: &[Wanted] = &[
     sandbox(File, "/sys/fs/selinux/enforce").limit_kib(1),
     sandbox(File, "/proc/self/attr/current").limit_kib(4),
     // The process.
-    process("/proc/self/environ")
-        .limit_kib(2 << 10)
-        .hides(Redaction::Variables),
+    process("/proc/self/environ").limit_kib(2 << 10).hides(Redaction::Variables),
     process("/proc/self/limits"),
     process("/sys/fs/cgroup/pids.max").limit_kib(1),
     process("/sys/fs/cgroup/pids/pids.max").limit_kib(1),

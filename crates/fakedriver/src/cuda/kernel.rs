@@ -75,9 +75,7 @@ fn compute(memory: &mut [u8], threads: usize) {
     let mistake = u32::from(settings().kernel_wrong);
     let (elements, _) = memory.as_chunks_mut::<4>();
     for (index, element) in (0_u32..).zip(elements.iter_mut().take(threads)) {
-        let value = u32::from_ne_bytes(*element)
-            .wrapping_mul(3)
-            .wrapping_add(index);
+        let value = u32::from_ne_bytes(*element).wrapping_mul(3).wrapping_add(index);
         *element = value.wrapping_add(mistake).to_ne_bytes();
     }
 }

@@ -35,11 +35,7 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, size: usize) -> c_int {
         return code;
     }
     if size == 0 || size > MOST {
-        return if size == 0 {
-            INVALID_VALUE
-        } else {
-            OUT_OF_MEMORY
-        };
+        return if size == 0 { INVALID_VALUE } else { OUT_OF_MEMORY };
     }
     let buffer = vec![0; size].into_boxed_slice();
     let start = buffer.as_ptr().addr() as u64;
@@ -62,11 +58,7 @@ extern "C" fn cuMemFree_v2(address: u64) -> c_int {
     };
     let before = allocations.len();
     allocations.retain(|(start, _)| *start != address);
-    if allocations.len() < before {
-        SUCCESS
-    } else {
-        INVALID_VALUE
-    }
+    if allocations.len() < before { SUCCESS } else { INVALID_VALUE }
 }
 
 #[unsafe(no_mangle)]
@@ -76,15 +68,9 @@ unsafe extern "C" fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, size: usize) 
     }
     // SAFETY: cuda.h demands `size` readable bytes at `from`.
     let copied = with_memory(to, Some(size), |memory| unsafe {
-        memory
-            .as_mut_ptr()
-            .copy_from_nonoverlapping(from.cast(), size);
+        memory.as_mut_ptr().copy_from_nonoverlapping(from.cast(), size);
     });
-    if copied.is_some() {
-        SUCCESS
-    } else {
-        INVALID_VALUE
-    }
+    if copied.is_some() { SUCCESS } else { INVALID_VALUE }
 }
 
 #[unsafe(no_mangle)]
@@ -100,9 +86,5 @@ unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, size: usize) ->
             to.write(!to.read());
         }
     });
-    if copied.is_some() {
-        SUCCESS
-    } else {
-        INVALID_VALUE
-    }
+    if copied.is_some() { SUCCESS } else { INVALID_VALUE }
 }

@@ -10,9 +10,9 @@ use crate::settings::settings;
 fn uuid_text(index: u32) -> String {
     let hex = format!("{:032x}", u128::from_be_bytes(uuid(index)));
     let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
-    parts.into_iter().fold("GPU".to_owned(), |text, part| {
-        text + "-" + hex.get(part).unwrap_or_default()
-    })
+    parts
+        .into_iter()
+        .fold("GPU".to_owned(), |text, part| text + "-" + hex.get(part).unwrap_or_default())
 }
 
 /// `NVML_DEVICE_ARCH_*` of the compute capability: Hopper is 9, Blackwell 10.
@@ -38,21 +38,8 @@ unsafe fn pci(to: *mut u8, index: u32) {
     // SAFETY: the caller vouches for the structure.
     unsafe {
         put::text(to.cast(), 16, &format!("0000:{bus:02X}:00.0"));
-        put::fields(
-            to,
-            &[
-                (16, 0),
-                (20, bus),
-                (24, 0),
-                (28, H200),
-                (32, 0x18be_10de_u32),
-            ],
-        );
-        put::text(
-            to.wrapping_add(36).cast(),
-            32,
-            &format!("00000000:{bus:02X}:00.0"),
-        );
+        put::fields(to, &[(16, 0), (20, bus), (24, 0), (28, H200), (32, 0x18be_10de_u32)]);
+        put::text(to.wrapping_add(36).cast(), 32, &format!("00000000:{bus:02X}:00.0"));
     }
 }
 

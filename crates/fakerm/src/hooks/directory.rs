@@ -69,13 +69,7 @@ fn open_listing(
 ) -> *mut libc::DIR {
     // SAFETY: all zeroes are a valid dirent64.
     let record = unsafe { core::mem::zeroed() };
-    let listing = Box::into_raw(Box::new(Listing {
-        real,
-        descriptor,
-        names,
-        next: 0,
-        record,
-    }));
+    let listing = Box::into_raw(Box::new(Listing { real, descriptor, names, next: 0, record }));
     if let Ok(mut open) = OPEN.lock() {
         open.push(listing.addr());
     }
@@ -121,11 +115,7 @@ unsafe extern "C" fn fdopendir(descriptor: c_int) -> *mut libc::DIR {
 
 fn with_additions(real: *mut libc::DIR, path: Option<String>) -> *mut libc::DIR {
     let names = path.map(|path| additions(&path)).unwrap_or_default();
-    if real.is_null() || names.is_empty() {
-        real
-    } else {
-        open_listing(real, -1, names)
-    }
+    if real.is_null() || names.is_empty() { real } else { open_listing(real, -1, names) }
 }
 
 /// # Safety
@@ -220,11 +210,7 @@ unsafe extern "C" fn dirfd(stream: *mut libc::DIR) -> c_int {
             return of_stream(stream);
         }
         let listing = &*stream.cast::<Listing>();
-        if listing.real.is_null() {
-            listing.descriptor
-        } else {
-            of_stream(listing.real)
-        }
+        if listing.real.is_null() { listing.descriptor } else { of_stream(listing.real) }
     }
 }
 

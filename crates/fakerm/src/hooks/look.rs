@@ -81,9 +81,7 @@ unsafe fn read_link(folder: c_int, path: *const c_char, buffer: *mut c_char, siz
         match link_target(folder, path) {
             Some(Ok(target)) => {
                 let length = target.len().min(size);
-                buffer
-                    .cast::<u8>()
-                    .copy_from_nonoverlapping(target.as_ptr(), length);
+                buffer.cast::<u8>().copy_from_nonoverlapping(target.as_ptr(), length);
                 length.try_into().unwrap_or(0)
             }
             Some(Err(errno)) => real::fail(errno) as isize,

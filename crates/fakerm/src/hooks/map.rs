@@ -27,15 +27,7 @@ unsafe fn answer(
     }
     // SAFETY: the caller keeps the contract of mmap(2); the kind of memory alone was changed.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_mmap,
-            address,
-            length,
-            protection,
-            flags,
-            descriptor,
-            offset,
-        )
+        libc::syscall(libc::SYS_mmap, address, length, protection, flags, descriptor, offset)
     };
     core::ptr::with_exposed_provenance_mut(usize::from_ne_bytes(result.to_ne_bytes()))
 }

@@ -15,21 +15,15 @@ struct Shape {
 
 /// What `stat` tells of an entry; `None` for the one that is nothing.
 fn shape(entry: &Entry) -> Option<Shape> {
-    let plain = |mode, size: usize| Shape {
-        mode,
-        device: (0, 0),
-        size: size.try_into().unwrap_or(0),
-    };
+    let plain =
+        |mode, size: usize| Shape { mode, device: (0, 0), size: size.try_into().unwrap_or(0) };
     Some(match entry {
-        Entry::Device { major, minor, .. } => Shape {
-            mode: libc::S_IFCHR | 0o666,
-            device: (*major, *minor),
-            size: 0,
-        },
-        Entry::Text(_) | Entry::Added(..) => plain(
-            libc::S_IFREG | 0o444,
-            tree::contents(entry).map_or(0, |text| text.len()),
-        ),
+        Entry::Device { major, minor, .. } => {
+            Shape { mode: libc::S_IFCHR | 0o666, device: (*major, *minor), size: 0 }
+        }
+        Entry::Text(_) | Entry::Added(..) => {
+            plain(libc::S_IFREG | 0o444, tree::contents(entry).map_or(0, |text| text.len()))
+        }
         Entry::Link(target) => plain(libc::S_IFLNK | 0o777, target.len()),
         Entry::Folder => plain(libc::S_IFDIR | 0o755, 0),
         Entry::Nothing => return None,

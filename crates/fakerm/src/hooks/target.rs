@@ -26,11 +26,7 @@ pub(super) unsafe fn absolute(folder: c_int, path: *const c_char) -> Option<Stri
         return None;
     }
     let folder = path_of(folder)?;
-    Some(if path.is_empty() {
-        folder
-    } else {
-        format!("{folder}/{path}")
-    })
+    Some(if path.is_empty() { folder } else { format!("{folder}/{path}") })
 }
 
 /// The entry at a path and its final path, links followed.

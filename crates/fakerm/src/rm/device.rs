@@ -33,15 +33,9 @@ pub(super) fn remember(memory: Memory, class: u32) {
 
 fn owner(handle: u32) -> Gpu {
     let index = OWNERS.lock().ok().and_then(|owners| {
-        owners
-            .iter()
-            .rev()
-            .find(|owner| owner.0 == handle)
-            .map(|owner| owner.1)
+        owners.iter().rev().find(|owner| owner.0 == handle).map(|owner| owner.1)
     });
-    Gpu {
-        index: index.unwrap_or(0),
-    }
+    Gpu { index: index.unwrap_or(0) }
 }
 
 /// Answers a command.
@@ -80,10 +74,9 @@ pub(super) unsafe fn control(command: u32, object: u32, parameters: Memory) {
             parameters.set_u32(8, 0xa1);
         }
         // BUS_GET_PCI_INFO
-        0x2080_1801 => parameters.set_u32(
-            0,
-            u32::from(chip.device_id()) << 16 | u32::from(VENDOR_NVIDIA),
-        ),
+        0x2080_1801 => {
+            parameters.set_u32(0, u32::from(chip.device_id()) << 16 | u32::from(VENDOR_NVIDIA));
+        }
         // GSP_GET_FEATURES
         0x2080_3601 => {
             parameters.set(0, &[1, 0, 0, 0, 1, 1]);
@@ -100,9 +93,7 @@ fn fill(parameters: Memory, value_of: impl Fn(u32) -> u32) {
 
 fn classes(parameters: Memory) {
     let classes = settings().chip.classes();
-    let room = (parameters.length() / 4)
-        .saturating_sub(1)
-        .min(classes.len());
+    let room = (parameters.length() / 4).saturating_sub(1).min(classes.len());
     parameters.set_u32(0, u32::try_from(room).unwrap_or(0));
     parameters.set_list(4, room, classes, 0);
 }

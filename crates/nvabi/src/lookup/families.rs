@@ -39,9 +39,7 @@ pub(super) struct Family {
 impl Family {
     /// Whether `word` is one of the qualifiers, case aside.
     pub(super) fn answers_to(&self, word: &str) -> bool {
-        self.qualifiers
-            .iter()
-            .any(|qualifier| qualifier.eq_ignore_ascii_case(word))
+        self.qualifiers.iter().any(|qualifier| qualifier.eq_ignore_ascii_case(word))
     }
 
     /// The rows with this number.
@@ -54,30 +52,21 @@ impl Family {
 
     /// The rows of this name.
     pub(super) fn named(&self, wanted: &str) -> Vec<Entry> {
-        self.entries(|row| {
-            self.names
-                .iter()
-                .any(|column| self.is_name(row.text(column), wanted))
-        })
+        self.entries(|row| self.names.iter().any(|column| self.is_name(row.text(column), wanted)))
     }
 
     fn is_name(&self, name: &str, wanted: &str) -> bool {
         let mut prefixes = self.prefixes.iter();
         name.eq_ignore_ascii_case(wanted)
             || prefixes.any(|prefix| {
-                name.strip_prefix(prefix)
-                    .is_some_and(|rest| rest.eq_ignore_ascii_case(wanted))
+                name.strip_prefix(prefix).is_some_and(|rest| rest.eq_ignore_ascii_case(wanted))
             })
     }
 
     fn entries(&self, fits: impl Fn(Row) -> bool) -> Vec<Entry> {
         let table: &'static Table = self.table;
-        let rows = table
-            .rows()
-            .filter(|row| self.keep.is_none_or(|keep| keep(*row)));
-        rows.filter(|row| fits(*row))
-            .map(|row| self.entry(row))
-            .collect()
+        let rows = table.rows().filter(|row| self.keep.is_none_or(|keep| keep(*row)));
+        rows.filter(|row| fits(*row)).map(|row| self.entry(row)).collect()
     }
 
     fn entry(&self, row: Row) -> Entry {
@@ -89,25 +78,14 @@ impl Family {
             format!("{} {number}", self.kind)
         };
         let shown = |label: &'static str, column| (label, row.text(column).to_owned());
-        let mut lines: Vec<Line> = self
-            .lines
-            .iter()
-            .map(|(label, column)| shown(label, column))
-            .collect();
+        let mut lines: Vec<Line> =
+            self.lines.iter().map(|(label, column)| shown(label, column)).collect();
         lines.extend(self.more.map(|more| more(row)).unwrap_or_default());
         lines.retain(|(_, text)| !matches!(text.as_str(), "" | "-"));
         Entry {
             table: row.table().name(),
-            key: if number.is_empty() {
-                name.to_owned()
-            } else {
-                number.to_owned()
-            },
-            title: if name.is_empty() {
-                kind
-            } else {
-                format!("{name} ({kind})")
-            },
+            key: if number.is_empty() { name.to_owned() } else { number.to_owned() },
+            title: if name.is_empty() { kind } else { format!("{name} ({kind})") },
             lines,
             source: row.source(),
         }
@@ -116,17 +94,9 @@ impl Family {
 
 /// The text that a library prints for a code.
 fn printed(api: &'static str, row: Row) -> Vec<Line> {
-    let code = row
-        .number("value")
-        .and_then(|code| i64::try_from(code).ok());
-    let mut texts = error_text::all()
-        .iter()
-        .filter(|text| text.api == api && text.code == code);
-    texts
-        .next()
-        .map(|text| ("printed as", text.text.to_owned()))
-        .into_iter()
-        .collect()
+    let code = row.number("value").and_then(|code| i64::try_from(code).ok());
+    let mut texts = error_text::all().iter().filter(|text| text.api == api && text.code == code);
+    texts.next().map(|text| ("printed as", text.text.to_owned())).into_iter().collect()
 }
 
 /// Messages whose code is told by another table are shown there; those with a name of their own
@@ -162,10 +132,7 @@ pub(super) static FAMILIES: &[Family] = &[
         number: Some("value"),
         names: &["name"],
         prefixes: &["CUDA_ERROR_", "CUDA_"],
-        lines: &[
-            ("causes", "common_real_world_causes"),
-            ("known since", "known_since"),
-        ],
+        lines: &[("causes", "common_real_world_causes"), ("known since", "known_since")],
         more: Some(|row| printed("cuda-driver", row)),
         ..PLAIN
     },
@@ -238,11 +205,7 @@ pub(super) static FAMILIES: &[Family] = &[
         number: Some("code_hex"),
         names: &["name"],
         prefixes: &["RM_INIT_", "RM_"],
-        lines: &[
-            ("meaning", "meaning"),
-            ("causes", "likely_causes"),
-            ("branches", "branches"),
-        ],
+        lines: &[("meaning", "meaning"), ("causes", "likely_causes"), ("branches", "branches")],
         ..PLAIN
     },
     Family {
@@ -371,11 +334,7 @@ pub(super) static FAMILIES: &[Family] = &[
         kind: "driver branch",
         qualifiers: &["branch", "driver"],
         number: Some("branch"),
-        lines: &[
-            ("CUDA", "cuda_driver_api_version"),
-            ("notes", "notes"),
-            ("state", "state"),
-        ],
+        lines: &[("CUDA", "cuda_driver_api_version"), ("notes", "notes"), ("state", "state")],
         ..PLAIN
     },
     Family {
@@ -436,11 +395,7 @@ pub(super) static FAMILIES: &[Family] = &[
         kind: "NVML enumeration value",
         names: &["name"],
         prefixes: &["NVML_"],
-        lines: &[
-            ("enumeration", "enum"),
-            ("value", "value"),
-            ("meaning", "meaning"),
-        ],
+        lines: &[("enumeration", "enum"), ("value", "value"), ("meaning", "meaning")],
         ..PLAIN
     },
     Family {
@@ -464,10 +419,7 @@ pub(super) static FAMILIES: &[Family] = &[
         kind: "registry key of NVreg_RegistryDwords",
         qualifiers: &["regkey", "registry"],
         names: &["key", "define"],
-        lines: &[
-            ("define", "define"),
-            ("values", "symbolic_values_or_bitfields"),
-        ],
+        lines: &[("define", "define"), ("values", "symbolic_values_or_bitfields")],
         ..PLAIN
     },
     Family {
@@ -502,22 +454,14 @@ pub(super) static FAMILIES: &[Family] = &[
         table: &tables::PROC_PID_READABLES,
         kind: "source of knowledge about a process",
         names: &["source"],
-        lines: &[
-            ("permission", "permission"),
-            ("blocks on", "blocks_on"),
-            ("use", "use"),
-        ],
+        lines: &[("permission", "permission"), ("blocks on", "blocks_on"), ("use", "use")],
         ..PLAIN
     },
     Family {
         table: &tables::ABI_CHANGES_BY_VERSION,
         kind: "interface change",
         names: &["name"],
-        lines: &[
-            ("since driver", "since_driver_version"),
-            ("change", "change"),
-            ("kind", "kind"),
-        ],
+        lines: &[("since driver", "since_driver_version"), ("change", "change"), ("kind", "kind")],
         ..PLAIN
     },
 ];
@@ -532,15 +476,9 @@ mod tests {
             let table: &'static Table = family.table;
             let entries = family.entries(|_| true);
             assert!(!entries.is_empty(), "{}", family.kind);
-            assert!(
-                entries
-                    .iter()
-                    .all(|entry| !entry.title.is_empty() && !entry.key.is_empty())
-            );
+            assert!(entries.iter().all(|entry| !entry.title.is_empty() && !entry.key.is_empty()));
             // A sample: all pairs of the long tables would take seconds.
-            let kept = table
-                .rows()
-                .filter(|row| family.keep.is_none_or(|keep| keep(*row)));
+            let kept = table.rows().filter(|row| family.keep.is_none_or(|keep| keep(*row)));
             for row in kept.step_by(41) {
                 let entry = family.entry(row);
                 if let Some(name) = family.names.first() {
@@ -558,14 +496,9 @@ mod tests {
         for family in FAMILIES {
             let table: &'static Table = family.table;
             for prefix in family.prefixes {
-                let mut names = table
-                    .rows()
-                    .flat_map(|row| family.names.iter().map(move |c| row.text(c)));
-                assert!(
-                    names.any(|name| name.starts_with(prefix)),
-                    "{prefix} of {}",
-                    family.kind
-                );
+                let mut names =
+                    table.rows().flat_map(|row| family.names.iter().map(move |c| row.text(c)));
+                assert!(names.any(|name| name.starts_with(prefix)), "{prefix} of {}", family.kind);
             }
         }
     }

@@ -46,25 +46,14 @@ pub fn lookup(word: &str) -> Vec<Entry> {
     }
     let all: Vec<&Family> = FAMILIES.iter().collect();
     let found = in_families(&all, word);
-    if found.is_empty() {
-        special::phrases(word)
-    } else {
-        found
-    }
+    if found.is_empty() { special::phrases(word) } else { found }
 }
 
 fn in_families(families: &[&'static Family], term: &str) -> Vec<Entry> {
     let plain = number::parse(term);
     let by_number = families.iter().flat_map(|family| {
-        let bare_hex = if family.bare_hex {
-            bare_hexadecimal(term)
-        } else {
-            None
-        };
-        plain
-            .or(bare_hex)
-            .map(|number| family.numbered(number))
-            .unwrap_or_default()
+        let bare_hex = if family.bare_hex { bare_hexadecimal(term) } else { None };
+        plain.or(bare_hex).map(|number| family.numbered(number)).unwrap_or_default()
     });
     let by_name = families.iter().flat_map(|family| family.named(term));
     let mut entries: Vec<Entry> = by_number.collect();
@@ -84,11 +73,7 @@ fn bare_hexadecimal(term: &str) -> Option<u64> {
     let has_letter = term.bytes().any(|byte| byte.is_ascii_alphabetic());
     let hexadecimal = term.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_one = right_length && has_digit && has_letter && hexadecimal;
-    if is_one {
-        u64::from_str_radix(term, 16).ok()
-    } else {
-        None
-    }
+    if is_one { u64::from_str_radix(term, 16).ok() } else { None }
 }
 
 /// Takes a qualifier off the front or the back of a word: the families it names, and the rest.
@@ -102,15 +87,9 @@ fn qualified(word: &str) -> (Vec<&'static Family>, String) {
         words.split_first().map(|(first, rest)| (*first, rest)),
         words.split_last().map(|(last, rest)| (*last, rest)),
     ];
-    for (qualifier, rest) in split
-        .into_iter()
-        .flatten()
-        .filter(|(_, rest)| !rest.is_empty())
-    {
-        let families: Vec<&Family> = FAMILIES
-            .iter()
-            .filter(|family| family.answers_to(qualifier))
-            .collect();
+    for (qualifier, rest) in split.into_iter().flatten().filter(|(_, rest)| !rest.is_empty()) {
+        let families: Vec<&Family> =
+            FAMILIES.iter().filter(|family| family.answers_to(qualifier)).collect();
         if !families.is_empty() {
             return (families, rest.join(" "));
         }

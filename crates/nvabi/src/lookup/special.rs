@@ -18,16 +18,9 @@ pub(super) fn patterns(word: &str) -> Vec<Entry> {
 pub(super) fn phrases(word: &str) -> Vec<Entry> {
     let bonded = topology::canonical(word);
     if bonded != word {
-        return FAMILIES
-            .iter()
-            .flat_map(|family| family.named(bonded))
-            .collect();
+        return FAMILIES.iter().flat_map(|family| family.named(bonded)).collect();
     }
-    structure(word)
-        .or_else(|| product(word))
-        .or_else(|| message(word))
-        .into_iter()
-        .collect()
+    structure(word).or_else(|| product(word)).or_else(|| message(word)).into_iter().collect()
 }
 
 fn triple(word: &str) -> Option<Entry> {
@@ -36,10 +29,7 @@ fn triple(word: &str) -> Option<Entry> {
     for step in rm_init::meanings(triple.code) {
         lines.push((
             "step",
-            format!(
-                "{} ({}), branches {}",
-                step.name, step.meaning, step.branches
-            ),
+            format!("{} ({}), branches {}", step.name, step.meaning, step.branches),
         ));
         lines.push(("causes", step.causes.to_owned()));
     }
@@ -47,10 +37,7 @@ fn triple(word: &str) -> Option<Entry> {
         lines.push(("status", format!("{} ({})", status.name, status.meaning)));
         lines.push(("beneath cuInit", status.hint.to_owned()));
     }
-    lines.push((
-        "source line",
-        format!("{} (differs by driver version)", triple.line),
-    ));
+    lines.push(("source line", format!("{} (differs by driver version)", triple.line)));
     lines.retain(|(_, text)| !text.is_empty());
     let step = triple.step_name().unwrap_or("unknown step");
     let status = triple.status_name().unwrap_or("unknown status");
@@ -70,10 +57,7 @@ fn request(word: &str) -> Option<Entry> {
     let offset = call.escape.status_offset.map(|offset| offset.to_string());
     let mut lines = vec![
         ("escape", format!("{:#x}", call.nr)),
-        (
-            "parameters",
-            format!("{}, {} bytes", call.escape.parameters, call.size),
-        ),
+        ("parameters", format!("{}, {} bytes", call.escape.parameters, call.size)),
         ("status offset", offset.unwrap_or_default()),
         ("node", call.escape.node.to_owned()),
         ("note", call.escape.note.to_owned()),
@@ -91,25 +75,16 @@ fn request(word: &str) -> Option<Entry> {
 /// `10de:2bb5`, in brackets or not, perhaps after other words.
 fn pci_pair(word: &str) -> Vec<Entry> {
     let pair = word.split_whitespace().find_map(|part| {
-        let part = part
-            .trim_matches(|ch: char| !ch.is_ascii_alphanumeric())
-            .to_ascii_lowercase();
+        let part = part.trim_matches(|ch: char| !ch.is_ascii_alphanumeric()).to_ascii_lowercase();
         let device = part.strip_prefix("10de:")?;
         let hexadecimal = device.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if hexadecimal {
-            u64::from_str_radix(device, 16).ok()
-        } else {
-            None
-        }
+        if hexadecimal { u64::from_str_radix(device, 16).ok() } else { None }
     });
     let Some(device) = pair else {
         return Vec::new();
     };
     let mut families = FAMILIES.iter().filter(|family| family.answers_to("10de"));
-    families
-        .next()
-        .map(|family| family.numbered(device))
-        .unwrap_or_default()
+    families.next().map(|family| family.numbered(device)).unwrap_or_default()
 }
 
 /// The fields of a parameter structure, in the newest branch that has it.
@@ -123,10 +98,7 @@ pub(super) fn structure(word: &str) -> Option<Entry> {
     let line = |field: &struct_layout::Field| {
         (
             "field",
-            format!(
-                "{:>4} {} ({}, {} bytes)",
-                field.offset, field.name, field.kind, field.size
-            ),
+            format!("{:>4} {} ({}, {} bytes)", field.offset, field.name, field.kind, field.size),
         )
     };
     Some(Entry {
@@ -141,10 +113,7 @@ pub(super) fn structure(word: &str) -> Option<Entry> {
 fn product(word: &str) -> Option<Entry> {
     let product = pci_id::by_product_name(word)?;
     let (major, minor) = product.capability;
-    let chip = product
-        .chip
-        .unwrap_or("different ones under this name")
-        .to_owned();
+    let chip = product.chip.unwrap_or("different ones under this name").to_owned();
     Some(Entry {
         table: "gpu_pci_ids",
         key: word.to_owned(),
@@ -160,10 +129,7 @@ fn product(word: &str) -> Option<Entry> {
 
 fn message(word: &str) -> Option<Entry> {
     let message = error_text::in_line(word)?;
-    let code = message
-        .code
-        .map(|code| code.to_string())
-        .unwrap_or_default();
+    let code = message.code.map(|code| code.to_string()).unwrap_or_default();
     let mut lines = vec![
         ("printed by", message.api.to_owned()),
         ("code", code),

@@ -38,9 +38,7 @@ pub struct PciId {
 
 impl PciId {
     fn of(row: Row) -> PciId {
-        let device = row
-            .number("pci_device_id")
-            .and_then(|id| u16::try_from(id).ok());
+        let device = row.number("pci_device_id").and_then(|id| u16::try_from(id).ok());
         PciId {
             device: device.unwrap_or(0),
             chip: row.text("chip"),
@@ -58,10 +56,7 @@ impl PciId {
 
 /// The device of that id; the vendor is NVIDIA's, 10de.
 pub fn by_device(device: u16) -> Option<PciId> {
-    GPU_PCI_IDS
-        .numbered("pci_device_id", device.into())
-        .next()
-        .map(PciId::of)
+    GPU_PCI_IDS.numbered("pci_device_id", device.into()).next().map(PciId::of)
 }
 
 /// All devices, by id.
@@ -96,9 +91,7 @@ impl OpenBoard {
 
 /// The boards with a device id that the open modules list.
 pub fn open_boards(device: u16) -> impl Iterator<Item = OpenBoard> {
-    OPEN_MODULES_SUPPORTED_GPUS
-        .numbered("pci_device_id", device.into())
-        .map(OpenBoard::of)
+    OPEN_MODULES_SUPPORTED_GPUS.numbered("pci_device_id", device.into()).map(OpenBoard::of)
 }
 
 #[cfg(test)]
@@ -109,10 +102,7 @@ mod tests {
     fn the_flagship_board() {
         let board = by_device(0x2bb5).unwrap();
         assert_eq!((board.chip, board.capability), ("GB202", (12, 0)));
-        assert_eq!(
-            board.product_name,
-            Some("NVIDIA RTX PRO 6000 Blackwell Server Edition")
-        );
+        assert_eq!(board.product_name, Some("NVIDIA RTX PRO 6000 Blackwell Server Edition"));
         assert_eq!(open_boards(0x2bb5).next().unwrap().first_tag, "575.57.08");
         assert_eq!(by_device(0xffff), None);
     }

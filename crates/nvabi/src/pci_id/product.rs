@@ -9,17 +9,8 @@ use crate::tables::{GPU_PCI_IDS, OPEN_MODULES_SUPPORTED_GPUS};
 const LONGEST_NAME: usize = 120;
 
 /// Words that only say who made it or which software line it is of.
-const DROPPED: [&str; 9] = [
-    "nvidia",
-    "geforce",
-    "tesla",
-    "grid",
-    "corporation",
-    "hbm2",
-    "hbm2e",
-    "hbm3",
-    "hbm3e",
-];
+const DROPPED: [&str; 9] =
+    ["nvidia", "geforce", "tesla", "grid", "corporation", "hbm2", "hbm2e", "hbm3", "hbm3e"];
 
 /// Words for the form of a board. They do not choose the chip when all else is equal.
 const FORMS: [&str; 22] = [
@@ -88,10 +79,7 @@ fn is_model(word: &str) -> bool {
 }
 
 fn agreed(fits: &dyn Fn(&Known) -> bool) -> Agreement {
-    let mut fitting = KNOWN
-        .iter()
-        .filter(|known| fits(known))
-        .map(|known| known.product);
+    let mut fitting = KNOWN.iter().filter(|known| fits(known)).map(|known| known.product);
     let Some(mut product) = fitting.next() else {
         return Agreement::NoneFits;
     };
@@ -108,19 +96,13 @@ fn agreed(fits: &dyn Fn(&Known) -> bool) -> Agreement {
 
 fn is_subsequence(short: &[String], long: &[String]) -> bool {
     let mut rest = long.iter();
-    short
-        .iter()
-        .all(|word| rest.any(|candidate| candidate == word))
+    short.iter().all(|word| rest.any(|candidate| candidate == word))
 }
 
 /// Cuts a name into comparable words.
 fn words(name: &str) -> Vec<String> {
     let lower = name.to_ascii_lowercase();
-    let lower = lower
-        .split(" mig ")
-        .next()
-        .unwrap_or("")
-        .replace("with max-q design", "");
+    let lower = lower.split(" mig ").next().unwrap_or("").replace("with max-q design", "");
     let mut words: Vec<String> = lower
         .split(|ch: char| !ch.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -146,35 +128,16 @@ fn drop_count(words: &mut Vec<String>) {
 
 /// `rtx5090` is `rtx 5090`, `3080ti` is `3080 ti`.
 fn split_series(word: &str) -> Vec<String> {
-    let digit = |text: &str| {
-        text.bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_digit())
-    };
+    let digit = |text: &str| text.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
     let (prefix, rest) = ["rtx", "gtx", "gt"]
         .into_iter()
-        .find_map(|series| {
-            Some((
-                Some(series),
-                word.strip_prefix(series).filter(|r| digit(r))?,
-            ))
-        })
+        .find_map(|series| Some((Some(series), word.strip_prefix(series).filter(|r| digit(r))?)))
         .unwrap_or((None, word));
     let (model, suffix) = ["ti", "super"]
         .into_iter()
-        .find_map(|suffix| {
-            Some((
-                rest.strip_suffix(suffix).filter(|r| digit(r))?,
-                Some(suffix),
-            ))
-        })
+        .find_map(|suffix| Some((rest.strip_suffix(suffix).filter(|r| digit(r))?, Some(suffix))))
         .unwrap_or((rest, None));
-    prefix
-        .into_iter()
-        .chain([model])
-        .chain(suffix)
-        .map(str::to_owned)
-        .collect()
+    prefix.into_iter().chain([model]).chain(suffix).map(str::to_owned).collect()
 }
 
 /// A memory size (`80gb`, `144g`) or a vGPU profile (`48q`).
@@ -187,11 +150,7 @@ fn is_size_or_profile(word: &str) -> bool {
 }
 
 fn without_forms(words: &[String]) -> Vec<String> {
-    words
-        .iter()
-        .filter(|word| !FORMS.contains(&word.as_str()))
-        .cloned()
-        .collect()
+    words.iter().filter(|word| !FORMS.contains(&word.as_str())).cloned().collect()
 }
 
 /// All names of both tables.
@@ -203,9 +162,7 @@ fn known_names() -> Vec<Known> {
         known.extend(pci_ids_names(device).filter_map(|name| named(name, device)));
     }
     for row in OPEN_MODULES_SUPPORTED_GPUS.rows() {
-        let device = row
-            .number("pci_device_id")
-            .and_then(|id| u16::try_from(id).ok());
+        let device = row.number("pci_device_id").and_then(|id| u16::try_from(id).ok());
         let Some(id) = device else { continue };
         if let Ok(index) = devices.binary_search_by_key(&id, |device| device.device) {
             let device = devices.get(index);
@@ -219,17 +176,11 @@ fn known_names() -> Vec<Known> {
 /// name; a later one is so when it begins a word with a letter and has a number in it. Where the
 /// README has a name, an entry with alternatives adds nothing but doubt.
 fn pci_ids_names(device: &PciId) -> impl Iterator<Item = &'static str> {
-    let inner = device
-        .name
-        .split_once('[')
-        .map_or("", |(_, rest)| rest.trim_end_matches(']'));
+    let inner = device.name.split_once('[').map_or("", |(_, rest)| rest.trim_end_matches(']'));
     let skip = device.product_name.is_some() && inner.contains('/');
     let whole = |part: &str| {
         part.bytes().any(|byte| byte.is_ascii_digit())
-            && part
-                .bytes()
-                .next()
-                .is_some_and(|byte| byte.is_ascii_alphabetic())
+            && part.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic())
     };
     let parts = inner.split(" / ").enumerate();
     let parts = parts.filter(move |(index, part)| *index == 0 || whole(part));
@@ -244,9 +195,5 @@ fn named(name: &'static str, device: &PciId) -> Option<Known> {
         architecture: device.architecture,
         capability: device.capability,
     };
-    (!bare.is_empty()).then_some(Known {
-        words,
-        bare,
-        product,
-    })
+    (!bare.is_empty()).then_some(Known { words, bare, product })
 }

@@ -76,7 +76,13 @@ fn cuda_init(facts: &Facts, found: &mut Vec<Symptom>) {
             TrialResult::Crashed(signal) => {
                 let by = signal.map_or(String::new(), |signal| format!(" by signal {signal}"));
                 let summary = format!("the process was ended{by} inside {}", trial.what);
-                push(found, SymptomId::CudaInitCrashes, signal.map(i64::from), summary, &trial.origin);
+                push(
+                    found,
+                    SymptomId::CudaInitCrashes,
+                    signal.map(i64::from),
+                    summary,
+                    &trial.origin,
+                );
             }
             TrialResult::Code(number) if number != 0 && early && !belongs_above(number) => {
                 let summary = format!("{} answers {}", trial.what, named_cuda_code(number));
@@ -131,7 +137,8 @@ fn cuda_after_init(facts: &Facts, found: &mut Vec<Symptom>) {
             if trial.result == TrialResult::WrongResult {
                 let summary = format!("{} gave wrong data", trial.what);
                 push(found, SymptomId::CudaContextFails, None, summary, &trial.origin);
-            } else if matches!(trial.result, TrialResult::Hung { .. }) && trial.stage > Stage::Init {
+            } else if matches!(trial.result, TrialResult::Hung { .. }) && trial.stage > Stage::Init
+            {
                 let summary = format!("{} did not return", trial.what);
                 push(found, SymptomId::CudaContextFails, None, summary, &trial.origin);
             }
@@ -246,7 +253,8 @@ fn gpus(facts: &Facts, found: &mut Vec<Symptom>) {
         && cuda.value < nvml.value
         && !chosen(facts, cuda.value)
     {
-        let summary = format!("CUDA counts {} of the {} GPUs that NVML lists", cuda.value, nvml.value);
+        let summary =
+            format!("CUDA counts {} of the {} GPUs that NVML lists", cuda.value, nvml.value);
         push(found, SymptomId::GpuMissing, None, summary, &cuda.origin);
     }
     if on_bus == 0
@@ -284,7 +292,8 @@ fn reported_by_the_kernel(facts: &Facts, found: &mut Vec<Symptom>) {
     let came_up_later = !facts.firmware.running.is_empty();
     let firmware = facts.log.first(&FIRMWARE_LINES).filter(|_| !came_up_later);
     if let Some(event) = facts.log.first(&FAULT_LINES).or(firmware) {
-        let summary = format!("the kernel log says: {}", facts::observed::clean_excerpt(&event.text));
+        let summary =
+            format!("the kernel log says: {}", facts::observed::clean_excerpt(&event.text));
         push(found, SymptomId::GpuFaulted, None, summary, &event.origin);
     } else if let Some(symptom) = hardware::xid(facts).or_else(|| hardware::faulted(facts)) {
         found.push(symptom);
@@ -313,10 +322,9 @@ fn framework(facts: &Facts, found: &mut Vec<Symptom>) {
             FrameworkMessage::CapabilityNotCompatible { capability, .. } => {
                 (SymptomId::FrameworkNoCode, format!("the framework has no code for {capability}"))
             }
-            FrameworkMessage::NoKernelImage => (
-                SymptomId::FrameworkNoCode,
-                "no kernel image is available for this GPU".to_owned(),
-            ),
+            FrameworkMessage::NoKernelImage => {
+                (SymptomId::FrameworkNoCode, "no kernel image is available for this GPU".to_owned())
+            }
             FrameworkMessage::PtxTooNew => {
                 (SymptomId::FrameworkNoCode, "the PTX is newer than the driver".to_owned())
             }

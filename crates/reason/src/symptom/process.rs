@@ -12,9 +12,11 @@ const SLOW_SECONDS: f64 = 12.0;
 
 /// Adds them to what was found beneath.
 pub(super) fn derive(facts: &Facts, found: &mut Vec<Symptom>) {
-    let slow = facts.process.slow_starts.iter().find(|seen| {
-        seen.value.1.is_none_or(|seconds| seconds >= SLOW_SECONDS)
-    });
+    let slow = facts
+        .process
+        .slow_starts
+        .iter()
+        .find(|seen| seen.value.1.is_none_or(|seconds| seconds >= SLOW_SECONDS));
     if let Some(seen) = slow {
         let summary = match &seen.value {
             (what, Some(seconds)) => format!("{what} takes {seconds:.0} s"),
@@ -23,7 +25,10 @@ pub(super) fn derive(facts: &Facts, found: &mut Vec<Symptom>) {
         push(found, SymptomId::CudaInitSlow, None, summary, &seen.origin);
     }
     let beneath = found.iter().any(|symptom| {
-        matches!(symptom.id, SymptomId::CudaInitFails | SymptomId::CudaContextFails | SymptomId::DriverAbsent)
+        matches!(
+            symptom.id,
+            SymptomId::CudaInitFails | SymptomId::CudaContextFails | SymptomId::DriverAbsent
+        )
     });
     if let Some(origin) = facts.process.refused(Refusal::Ordinal)
         && !beneath

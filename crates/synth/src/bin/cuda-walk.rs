@@ -1,9 +1,6 @@
 //! Walks libcuda from `cuInit` to a checked kernel and prints `STEP CODE` for each step, ending
 //! with `result ok` or `result wrong`; stops at the first code that is not 0.
-#![expect(
-    unsafe_code,
-    reason = "a foreign library is loaded and called, in a test program only"
-)]
+#![expect(unsafe_code, reason = "a foreign library is loaded and called, in a test program only")]
 
 use core::ffi::{CStr, c_int, c_uint, c_void};
 use std::io::Write;
@@ -66,11 +63,7 @@ fn walk(library: Pointer, lines: &mut Vec<String>) -> Option<()> {
         call!(library, lines, cuCtxSetCurrent(Pointer = context));
         call!(library, lines, cuMemAlloc_v2(*mut u64 = &raw mut address, usize = bytes));
         let host = data.as_mut_ptr().cast::<c_void>();
-        call!(
-            library,
-            lines,
-            cuMemcpyHtoD_v2(u64 = address, Pointer = host, usize = bytes)
-        );
+        call!(library, lines, cuMemcpyHtoD_v2(u64 = address, Pointer = host, usize = bytes));
         let image = PTX.as_ptr().cast::<c_void>();
         call!(library, lines, cuModuleLoadData(*mut Pointer = &raw mut module, *const c_void = image));
         call!(library, lines, cuModuleGetFunction(
@@ -81,16 +74,10 @@ fn walk(library: Pointer, lines: &mut Vec<String>) -> Option<()> {
             c_uint = 1, c_uint = 0, Pointer = null_mut(), *mut Pointer = parameters.as_mut_ptr(),
             *const Pointer = null()));
         call!(library, lines, cuCtxSynchronize());
-        call!(
-            library,
-            lines,
-            cuMemcpyDtoH_v2(Pointer = host, u64 = address, usize = bytes)
-        );
+        call!(library, lines, cuMemcpyDtoH_v2(Pointer = host, u64 = address, usize = bytes));
         call!(library, lines, cuMemFree_v2(u64 = address));
     }
-    let right = (0..THREADS)
-        .map(|index| (index + 7) * 3 + index)
-        .eq(data.iter().copied());
+    let right = (0..THREADS).map(|index| (index + 7) * 3 + index).eq(data.iter().copied());
     lines.push(format!("result {}\n", if right { "ok" } else { "wrong" }));
     Some(())
 }

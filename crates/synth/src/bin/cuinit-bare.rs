@@ -2,10 +2,7 @@
 //!
 //! It is the yardstick that the product's own overhead is measured against, so nothing is added.
 //! Exit status is 0 whatever `cuInit` answers, 1 when the library or the symbol is missing.
-#![expect(
-    unsafe_code,
-    reason = "a foreign library is loaded and called, in a test program only"
-)]
+#![expect(unsafe_code, reason = "a foreign library is loaded and called, in a test program only")]
 
 use core::ffi::{c_int, c_uint, c_void};
 use std::io::Write;

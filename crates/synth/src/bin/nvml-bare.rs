@@ -2,10 +2,7 @@
 //!
 //! Prints `init CODE`, `count CODE N`, `handle CODE`, `name CODE TEXT`, each as far as it got. Exit
 //! status is 1 when the library or a symbol is missing.
-#![expect(
-    unsafe_code,
-    reason = "a foreign library is loaded and called, in a test program only"
-)]
+#![expect(unsafe_code, reason = "a foreign library is loaded and called, in a test program only")]
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::io::Write;

@@ -13,13 +13,7 @@ pub(super) fn fetch(work: &Path, branch: Branch, packages: &[&str]) -> Result<Pa
     if work.exists() {
         fs::remove_dir_all(work).map_err(text)?;
     }
-    for folder in [
-        "lists/partial",
-        "cache/archives/partial",
-        "parts",
-        "debs",
-        "root",
-    ] {
+    for folder in ["lists/partial", "cache/archives/partial", "parts", "debs", "root"] {
         fs::create_dir_all(work.join(folder)).map_err(text)?;
     }
     fs::write(work.join("status"), "").map_err(text)?;
@@ -35,11 +29,7 @@ pub(super) fn fetch(work: &Path, branch: Branch, packages: &[&str]) -> Result<Pa
     let root = work.join("root");
     for deb in fs::read_dir(work.join("debs")).map_err(text)?.flatten() {
         let (deb, root) = (deb.path(), root.clone());
-        run(
-            work,
-            "dpkg",
-            &["-x", &deb.to_string_lossy(), &root.to_string_lossy()],
-        )?;
+        run(work, "dpkg", &["-x", &deb.to_string_lossy(), &root.to_string_lossy()])?;
     }
     Ok(root)
 }
@@ -48,11 +38,8 @@ pub(super) fn fetch(work: &Path, branch: Branch, packages: &[&str]) -> Result<Pa
 fn sources(branch: Branch) -> String {
     const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
     const COMPONENTS: &str = "contrib non-free non-free-firmware";
-    let signed = if Path::new(KEYRING).exists() {
-        format!("[signed-by={KEYRING}] ")
-    } else {
-        String::new()
-    };
+    let signed =
+        if Path::new(KEYRING).exists() { format!("[signed-by={KEYRING}] ") } else { String::new() };
     let mirror = mirror::address();
     let release = branch.release();
     let mut sources = format!("deb {signed}{mirror} {release} {COMPONENTS}\n");
@@ -105,9 +92,6 @@ fn run(work: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {
         return Ok(());
     }
     let complaint = String::from_utf8_lossy(&output.stderr);
-    let last = complaint
-        .lines()
-        .rfind(|line| line.starts_with("E:"))
-        .unwrap_or("no reason given");
+    let last = complaint.lines().rfind(|line| line.starts_with("E:")).unwrap_or("no reason given");
     Err(format!("{program} {}: {last}", arguments.join(" ")))
 }

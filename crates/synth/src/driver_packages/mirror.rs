@@ -13,13 +13,7 @@ pub(super) fn address() -> String {
 fn configured(apt: &Path) -> Option<String> {
     let mut files = vec![apt.join("sources.list")];
     let parts = std::fs::read_dir(apt.join("sources.list.d")).ok();
-    files.extend(
-        parts
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path()),
-    );
+    files.extend(parts.into_iter().flatten().flatten().map(|entry| entry.path()));
     files
         .iter()
         .filter_map(|file| std::fs::read_to_string(file).ok())
@@ -47,10 +41,7 @@ mod tests {
             "# deb http://no/debian x main\ndeb [arch=amd64] https://m.example/debian/ a main\n";
         assert_eq!(in_text(old).as_deref(), Some("https://m.example/debian"));
         let new = "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: trixie\n";
-        assert_eq!(
-            in_text(new).as_deref(),
-            Some("http://deb.debian.org/debian")
-        );
+        assert_eq!(in_text(new).as_deref(), Some("http://deb.debian.org/debian"));
     }
 
     #[test]

@@ -7,11 +7,7 @@ use super::FakeRoot;
 impl FakeRoot {
     /// The driver's modules, loaded and alive.
     pub fn driver(&self, version: &str, open: bool, uvm_major: u32) -> io::Result<&Self> {
-        let kind = if open {
-            "Open Kernel Module for x86_64"
-        } else {
-            "x86_64 Kernel Module"
-        };
+        let kind = if open { "Open Kernel Module for x86_64" } else { "x86_64 Kernel Module" };
         let taint = if open { "OE" } else { "POE" };
         self.file(
             "/proc/driver/nvidia/version",
@@ -40,22 +36,16 @@ impl FakeRoot {
             ),
         )?;
         for module in ["nvidia", "nvidia_uvm"] {
-            self.file(
-                &format!("/sys/module/{module}/version"),
-                format!("{version}\n"),
-            )?
-            .file(&format!("/sys/module/{module}/initstate"), "live\n")?
-            .file(&format!("/sys/module/{module}/taint"), format!("{taint}\n"))?;
+            self.file(&format!("/sys/module/{module}/version"), format!("{version}\n"))?
+                .file(&format!("/sys/module/{module}/initstate"), "live\n")?
+                .file(&format!("/sys/module/{module}/taint"), format!("{taint}\n"))?;
         }
         self.module_parameter("nvidia_uvm", "uvm_disable_hmm", "N")
     }
 
     /// One parameter of a loaded module.
     pub fn module_parameter(&self, module: &str, name: &str, value: &str) -> io::Result<&Self> {
-        self.file(
-            &format!("/sys/module/{module}/parameters/{name}"),
-            format!("{value}\n"),
-        )
+        self.file(&format!("/sys/module/{module}/parameters/{name}"), format!("{value}\n"))
     }
 
     /// The kernel's configuration, as `/boot` has it. Lines such as `CONFIG_HMM_MIRROR=y`.

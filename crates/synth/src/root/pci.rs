@@ -84,17 +84,10 @@ impl FakeRoot {
         let up = "../".repeat(gpu.bridges.split('/').count() + 2);
         if let Some(driver) = &gpu.driver {
             self.folder(&format!("/sys/bus/pci/drivers/{driver}"))?
-                .link(
-                    &format!("{device}/driver"),
-                    &format!("{up}bus/pci/drivers/{driver}"),
-                )?;
+                .link(&format!("{device}/driver"), &format!("{up}bus/pci/drivers/{driver}"))?;
         }
         if let Some(group) = gpu.iommu_group {
-            self.file(
-                &format!("/sys/kernel/iommu_groups/{group}/type"),
-                "DMA-FQ\n",
-            )?
-            .link(
+            self.file(&format!("/sys/kernel/iommu_groups/{group}/type"), "DMA-FQ\n")?.link(
                 &format!("{device}/iommu_group"),
                 &format!("{up}kernel/iommu_groups/{group}"),
             )?;

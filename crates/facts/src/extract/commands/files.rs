@@ -7,7 +7,9 @@ use crate::raw::{ItemName, RawItem, RawState};
 
 pub(super) fn apply(output: &Output<'_>, facts: &mut Facts) -> bool {
     match output.command.program() {
-        "cat" | "zcat" | "less" | "more" | "head" | "tail" | "sed" | "awk" => printed(output, facts),
+        "cat" | "zcat" | "less" | "more" | "head" | "tail" | "sed" | "awk" => {
+            printed(output, facts)
+        }
         "grep" | "egrep" | "fgrep" | "zgrep" | "rg" => grepped(output, facts),
         "ls" | "ll" | "dir" | "stat" => listed(output, facts),
         _ => false,
@@ -136,7 +138,8 @@ fn grepped(output: &Output<'_>, facts: &mut Facts) -> bool {
         }
         _ => {
             for (number, line) in output.text.lines().enumerate() {
-                let Some((path, rest)) = line.split_once(':').filter(|_| line.starts_with('/')) else {
+                let Some((path, rest)) = line.split_once(':').filter(|_| line.starts_with('/'))
+                else {
                     continue;
                 };
                 let mut item = output.renamed(ItemName::File(path.to_owned()));

@@ -203,8 +203,16 @@ fn asks_for_status(command: &Simple) -> bool {
 
 fn prints_one_line(command: &Simple) -> bool {
     match command.program() {
-        "uname" | "hostname" | "whoami" | "systemd-detect-virt" | "pveversion" | "arch" | "nproc"
-        | "getenforce" | "readlink" | "realpath" => true,
+        "uname"
+        | "hostname"
+        | "whoami"
+        | "systemd-detect-virt"
+        | "pveversion"
+        | "arch"
+        | "nproc"
+        | "getenforce"
+        | "readlink"
+        | "realpath" => true,
         "date" | "echo" => !asks_for_status(command),
         "cat" => {
             let mut operands = command.operands();
@@ -224,7 +232,11 @@ mod tests {
         shares(&commands, text)
             .into_iter()
             .map(|share| {
-                (share.command.program().to_owned(), share.text.trim().to_owned(), share.exit_status)
+                (
+                    share.command.program().to_owned(),
+                    share.text.trim().to_owned(),
+                    share.exit_status,
+                )
             })
             .collect()
     }

@@ -79,9 +79,8 @@ fn torch(code: &str, output: &Output<'_>, facts: &mut Facts) {
         .filter_map(|attribute| Some((code.find(attribute)?, attribute)))
         .collect();
     asked.sort_unstable();
-    let mut values = crate::parse::numbered(output.text).flat_map(|(number, line)| {
-        tokens(line).into_iter().map(move |token| (number, token))
-    });
+    let mut values = crate::parse::numbered(output.text)
+        .flat_map(|(number, line)| tokens(line).into_iter().map(move |token| (number, token)));
     for (_, attribute) in asked {
         let fits = |token: &str| shape_fits(attribute, token);
         let Some((number, token)) = values.by_ref().find(|(_, token)| fits(token)) else { return };
@@ -93,13 +92,15 @@ fn torch(code: &str, output: &Output<'_>, facts: &mut Facts) {
 fn tokens(line: &str) -> Vec<String> {
     match (line.find('['), line.rfind(']')) {
         (Some(open), Some(close)) if open < close => {
-            let mut out: Vec<String> =
-                line[..open].split_whitespace().map(str::to_owned).collect();
+            let mut out: Vec<String> = line[..open].split_whitespace().map(str::to_owned).collect();
             out.push(line[open..=close].to_owned());
             out.extend(line[close + 1..].split_whitespace().map(str::to_owned));
             out
         }
-        _ => line.split_whitespace().map(|word| word.trim_matches([',', '\'', '"']).to_owned()).collect(),
+        _ => line
+            .split_whitespace()
+            .map(|word| word.trim_matches([',', '\'', '"']).to_owned())
+            .collect(),
     }
 }
 
@@ -107,8 +108,12 @@ fn shape_fits(attribute: &str, token: &str) -> bool {
     match attribute {
         "torch.cuda.is_available()" => matches!(token, "True" | "False"),
         "torch.cuda.device_count()" => token.len() <= 3 && token.parse::<u32>().is_ok(),
-        "torch.version.cuda" => token == "None" || CudaVersion::parse(token).is_some_and(|_| token.contains('.')),
-        "torch.__version__" => token.starts_with(|ch: char| ch.is_ascii_digit()) && token.contains('.'),
+        "torch.version.cuda" => {
+            token == "None" || CudaVersion::parse(token).is_some_and(|_| token.contains('.'))
+        }
+        "torch.__version__" => {
+            token.starts_with(|ch: char| ch.is_ascii_digit()) && token.contains('.')
+        }
         "torch.cuda.get_arch_list()" => token.starts_with('['),
         _ => token.len() >= 4 && token.parse::<i64>().is_ok(),
     }

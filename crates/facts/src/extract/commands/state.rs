@@ -11,7 +11,8 @@ pub(super) fn before(output: &Output<'_>, facts: &mut Facts) {
         engine::request(words, output.item.origin_at(0, output.line), facts);
     }
     for (name, value) in &output.command.assignments {
-        let relevant = ["CUDA_", "NVIDIA_", "LD_", "NCCL_"].iter().any(|prefix| name.starts_with(prefix));
+        let relevant =
+            ["CUDA_", "NVIDIA_", "LD_", "NCCL_"].iter().any(|prefix| name.starts_with(prefix));
         if relevant {
             let origin = output.item.origin_at(0, output.line);
             facts.process.env.insert(name.clone(), Seen::new(value.clone(), origin));

@@ -12,13 +12,12 @@ pub(super) fn apply(output: &Output<'_>, facts: &mut Facts) -> bool {
     });
     let Some(options) = options else { return false };
     let follows = options.iter().any(|word| {
-        word.starts_with('-') && !word.starts_with("--") && word.contains('f') || word == "--follow-forks"
+        word.starts_with('-') && !word.starts_with("--") && word.contains('f')
+            || word == "--follow-forks"
     });
-    let wraps = output
-        .command
-        .wrappers
-        .iter()
-        .any(|wrapper| matches!(wrapper, Wrapper::Timeout(_) | Wrapper::Container(_) | Wrapper::Root));
+    let wraps = output.command.wrappers.iter().any(|wrapper| {
+        matches!(wrapper, Wrapper::Timeout(_) | Wrapper::Container(_) | Wrapper::Root)
+    });
     if !follows && wraps {
         facts.notes.push(Note {
             text: "this trace proves nothing: without -f strace watched only the wrapper, so no \

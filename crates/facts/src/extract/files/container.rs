@@ -25,10 +25,7 @@ fn enter_settings(
     let Some(text) = reading.text() else { return };
     let parsed = parser(text.as_str());
     let mut lines = text.lines();
-    facts
-        .sandbox
-        .settings
-        .extend(parsed.value.into_iter().map(|at| lines.seen(at)));
+    facts.sandbox.settings.extend(parsed.value.into_iter().map(|at| lines.seen(at)));
     reading.complain(&parsed.complaints, facts);
 }
 
@@ -82,9 +79,7 @@ fn marks_of(item: &RawItem) -> Vec<Seen<ContainerKind>> {
         return Vec::new();
     };
     let mark = |kind: Option<ContainerKind>| {
-        kind.map(|kind| Seen::new(kind, item.origin_at(1, &text)))
-            .into_iter()
-            .collect()
+        kind.map(|kind| Seen::new(kind, item.origin_at(1, &text))).into_iter().collect()
     };
     match path.as_str() {
         "/.dockerenv" => mark(Some(ContainerKind::Docker)),
@@ -126,10 +121,7 @@ fn marks_of_environ(item: &RawItem) -> Vec<Seen<ContainerKind>> {
             "KUBERNETES_SERVICE_HOST" => ContainerKind::Kubernetes,
             _ => return None,
         };
-        Some(Seen::new(
-            kind,
-            item.origin_at(at.line, &format!("{name}={value}")),
-        ))
+        Some(Seen::new(kind, item.origin_at(at.line, &format!("{name}={value}"))))
     };
     variables.into_iter().filter_map(kind).collect()
 }
@@ -186,11 +178,7 @@ fn by_namespaces(raw: &RawSet, facts: &Facts) -> Option<Observed<ContainerKind>>
     if pid != INITIAL_PID {
         // WSL starts each distribution in a process namespace of its own.
         let wsl = facts.host.wsl.value() == Some(&true);
-        let kind = if wsl {
-            ContainerKind::None
-        } else {
-            ContainerKind::Other
-        };
+        let kind = if wsl { ContainerKind::None } else { ContainerKind::Other };
         return Some(Observed::seen(kind, origin));
     }
     // Kernels before 4.6 have no cgroup namespace; the process namespace must do there.

@@ -39,10 +39,7 @@ pub(super) fn params(reading: &Reading, facts: &mut Facts) {
     let parsed = proc_nvidia::params(text.as_str());
     let mut lines = text.lines();
     for at in parsed.value {
-        let Seen {
-            value: (name, value),
-            origin,
-        } = lines.seen(at);
+        let Seen { value: (name, value), origin } = lines.seen(at);
         facts.module.params.insert(name, Seen::new(value, origin));
     }
     reading.complain(&parsed.complaints, facts);
@@ -55,15 +52,8 @@ pub(super) fn registry(reading: &Reading, facts: &mut Facts) {
     let parsed = proc_nvidia::registry(text.as_str());
     let mut lines = text.lines();
     for at in parsed.value.into_iter().filter(|at| !at.value.1.is_empty()) {
-        let Seen {
-            value: (name, value),
-            origin,
-        } = lines.seen(at);
-        facts
-            .module
-            .params
-            .entry(name)
-            .or_insert(Seen::new(value, origin));
+        let Seen { value: (name, value), origin } = lines.seen(at);
+        facts.module.params.entry(name).or_insert(Seen::new(value, origin));
     }
     reading.complain(&parsed.complaints, facts);
 }
@@ -77,10 +67,7 @@ pub(super) fn gpu_registry(reading: &Reading, facts: &mut Facts) {
 /// The folder `gpus`: which devices the module has attached to.
 pub(super) fn gpu_folders(reading: &Reading, facts: &mut Facts) {
     let folders = reading.listing().map(|names| {
-        names
-            .iter()
-            .filter_map(|name| PciAddress::parse(name))
-            .collect::<Vec<PciAddress>>()
+        names.iter().filter_map(|name| PciAddress::parse(name)).collect::<Vec<PciAddress>>()
     });
     facts.module.gpu_folders.or_later(folders);
 }
@@ -93,9 +80,7 @@ pub(super) fn information(reading: &Reading, facts: &mut Facts) {
     gpu.address = gpu.address.or_else(|| address(reading));
     let known = gpu.model.is_some() || gpu.minor.is_some() || gpu.uuid.is_some();
     if known {
-        let origin = reading
-            .item
-            .origin_at(1, text.as_str().lines().next().unwrap_or(""));
+        let origin = reading.item.origin_at(1, text.as_str().lines().next().unwrap_or(""));
         let same = |seen: &&mut Seen<_>| same_gpu(&seen.value, gpu);
         let seen = Seen::new(gpu.clone(), origin);
         match facts.module.gpus.iter_mut().find(same) {
@@ -123,10 +108,7 @@ pub(super) fn power(reading: &Reading, facts: &mut Facts) {
     let mut lines = text.lines();
     let values = facts.module.gpu_power.entry(address).or_default();
     for at in parsed.value {
-        let Seen {
-            value: (name, value),
-            origin,
-        } = lines.seen(at);
+        let Seen { value: (name, value), origin } = lines.seen(at);
         values.insert(name, Seen::new(value, origin));
     }
     reading.complain(&parsed.complaints, facts);

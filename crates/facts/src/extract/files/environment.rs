@@ -26,18 +26,12 @@ pub fn enter_environ(item: &RawItem, facts: &mut Facts) {
     match &item.filter {
         Some(pattern) => {
             let names = Filter::parse(pattern).names().collect::<Vec<String>>();
-            facts
-                .process
-                .env_listed
-                .extend(names.into_iter().map(|name| (name, item.origin())));
+            facts.process.env_listed.extend(names.into_iter().map(|name| (name, item.origin())));
         }
         // The environment of a process is never empty in practice; an empty file is one whose
         // process is gone.
         None if item.partial || bytes.is_empty() => {}
-        None => facts
-            .process
-            .env_listed
-            .push((String::new(), item.origin())),
+        None => facts.process.env_listed.push((String::new(), item.origin())),
     }
 }
 
@@ -78,14 +72,8 @@ fn enter_limits(item: &RawItem, parser: fn(&str) -> Parsed<Vec<NamedLimit>>, fac
     let parsed = parser(text.as_str());
     let mut lines = text.lines();
     for at in parsed.value {
-        let Seen {
-            value: (name, limit),
-            origin,
-        } = lines.seen(at);
-        facts
-            .process
-            .limits
-            .insert(name.to_owned(), Seen::new(limit, origin));
+        let Seen { value: (name, limit), origin } = lines.seen(at);
+        facts.process.limits.insert(name.to_owned(), Seen::new(limit, origin));
     }
     enter_complaints(item, &parsed.complaints, facts);
 }

@@ -22,9 +22,7 @@ pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
     let mut empty: Option<Origin> = None;
     for (path, version, item) in folders(raw) {
         let files = files_of(path, item);
-        let is_wanted = wanted
-            .as_ref()
-            .is_some_and(|wanted| wanted.to_string() == version);
+        let is_wanted = wanted.as_ref().is_some_and(|wanted| wanted.to_string() == version);
         let looked_at = match item.state {
             RawState::Absent => true,
             RawState::Bytes(_) => !item.partial,
@@ -76,9 +74,7 @@ fn files_of(folder: &str, item: &RawItem) -> Vec<GspFile> {
 
 /// `gsp.bin` (515, 520), `gsp_ga10x.bin` and its like, also compressed; not the logs' strings.
 fn is_gsp_file(name: &str) -> bool {
-    let stem = [".bin", ".bin.xz", ".bin.zst"]
-        .iter()
-        .find_map(|end| name.strip_suffix(end));
+    let stem = [".bin", ".bin.xz", ".bin.zst"].iter().find_map(|end| name.strip_suffix(end));
     stem.is_some_and(|stem| stem.starts_with("gsp") && !stem.starts_with("gsp_log"))
 }
 
@@ -86,10 +82,7 @@ fn enter(found: Vec<GspFile>, facts: &mut Facts) {
     let Some(origin) = found.first().map(|file| file.origin.clone()) else {
         return;
     };
-    facts
-        .firmware
-        .files
-        .learn(Observed::seen(Vec::new(), origin));
+    facts.firmware.files.learn(Observed::seen(Vec::new(), origin));
     if let Observed::Seen(seen) = &mut facts.firmware.files {
         for file in found {
             if !seen.value.iter().any(|known| known.path == file.path) {

@@ -22,24 +22,16 @@ impl Filter {
     pub fn parse(pattern: &str) -> Filter {
         let pattern = pattern.trim_matches(['"', '\'']);
         let pattern = pattern.replace("\\|", "|");
-        let inner = pattern
-            .strip_prefix('(')
-            .and_then(|rest| rest.strip_suffix(')'));
+        let inner = pattern.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
         let alternatives = inner.unwrap_or(&pattern).split('|').filter_map(alternative);
-        Filter {
-            alternatives: alternatives.collect(),
-        }
+        Filter { alternatives: alternatives.collect() }
     }
 
     /// True when a line with this text in it would have been shown. The text is the known part of
     /// the line; `starts` and `ends` say whether it is its beginning and its end.
     pub fn shows(&self, text: &str, starts: bool, ends: bool) -> bool {
         self.alternatives.iter().any(|alternative| {
-            let Alternative {
-                text: wanted,
-                at_start,
-                at_end,
-            } = alternative;
+            let Alternative { text: wanted, at_start, at_end } = alternative;
             match (at_start, at_end) {
                 (false, false) => text.contains(wanted.as_str()),
                 (true, false) => starts && text.starts_with(wanted.as_str()),
@@ -53,17 +45,10 @@ impl Filter {
     /// name must contain, or with `^` begin with, to have been shown.
     pub fn names(&self) -> impl Iterator<Item = String> {
         // `CUDA_VISIBLE_DEVICES=` asks for the whole name; a name that ends so would show as well.
-        let usable = self
-            .alternatives
-            .iter()
-            .filter(|alternative| !alternative.at_end);
+        let usable = self.alternatives.iter().filter(|alternative| !alternative.at_end);
         usable.map(|alternative| {
             let text = alternative.text.trim_end_matches('=');
-            if alternative.at_start {
-                format!("^{text}")
-            } else {
-                text.to_owned()
-            }
+            if alternative.at_start { format!("^{text}") } else { text.to_owned() }
         })
     }
 }
@@ -78,11 +63,7 @@ fn alternative(pattern: &str) -> Option<Alternative> {
         None => (false, pattern),
     };
     let plain = !pattern.contains(['.', '*', '+', '?', '[', ']', '(', ')', '{', '}', '\\', '^']);
-    plain.then(|| Alternative {
-        text: pattern.to_owned(),
-        at_start,
-        at_end,
-    })
+    plain.then(|| Alternative { text: pattern.to_owned(), at_start, at_end })
 }
 
 /// Tells whether an item's silence about a line means that the line is not there: the item is
@@ -107,19 +88,11 @@ mod tests {
         assert!(shows("foo\\|uvm", "nvidia-uvm"));
         assert!(shows("(foo|uvm)", "nvidia-uvm"));
         assert!(shows("uvm$", "nvidia-uvm"));
-        assert!(
-            !shows("^nvidia", "nvidia-uvm"),
-            "a number stands before the name"
-        );
-        assert!(
-            !shows("nvidia.uvm", "nvidia-uvm"),
-            "an operator that is not understood"
-        );
+        assert!(!shows("^nvidia", "nvidia-uvm"), "a number stands before the name");
+        assert!(!shows("nvidia.uvm", "nvidia-uvm"), "an operator that is not understood");
         assert!(!shows("NVIDIA", "nvidia-uvm"));
         assert!(Filter::parse("^nvidia").shows("nvidia_uvm", true, false));
-        let names: Vec<String> = Filter::parse("CUDA|^NVIDIA_|LD_PRELOAD=|x.y")
-            .names()
-            .collect();
+        let names: Vec<String> = Filter::parse("CUDA|^NVIDIA_|LD_PRELOAD=|x.y").names().collect();
         assert_eq!(names, ["CUDA", "^NVIDIA_", "LD_PRELOAD"]);
     }
 

@@ -28,22 +28,13 @@ fn enter_kernel(release: Observed<KernelRelease>, facts: &mut Facts) {
         let text = seen.value.as_str();
         // Microsoft's kernel of WSL 2 says so: `5.15.153.1-microsoft-standard-WSL2`.
         if text.contains("microsoft") {
-            facts
-                .host
-                .wsl
-                .learn(Observed::seen(true, seen.origin.clone()));
+            facts.host.wsl.learn(Observed::seen(true, seen.origin.clone()));
         }
         if text.ends_with("-tegra") {
-            facts
-                .host
-                .tegra
-                .learn(Observed::seen(true, seen.origin.clone()));
+            facts.host.tegra.learn(Observed::seen(true, seen.origin.clone()));
         }
         let known = ["x86_64", "aarch64", "ppc64le"];
-        if let Some(arch) = known
-            .iter()
-            .find(|arch| text.ends_with(&format!(".{arch}")))
-        {
+        if let Some(arch) = known.iter().find(|arch| text.ends_with(&format!(".{arch}"))) {
             let arch = Observed::seen((*arch).to_owned(), seen.origin.clone());
             facts.host.arch.learn(arch);
         }
@@ -82,13 +73,7 @@ pub(super) fn cmdline(reading: &Reading, facts: &mut Facts) {
             let Some((key, names)) = word.split_once('=') else {
                 continue;
             };
-            if [
-                "modprobe.blacklist",
-                "module_blacklist",
-                "rd.driver.blacklist",
-            ]
-            .contains(&key)
-            {
+            if ["modprobe.blacklist", "module_blacklist", "rd.driver.blacklist"].contains(&key) {
                 let names = names.split(',').map(crate::parse::proc_modules::canonical);
                 let rows = names.map(|name| (name, seen.origin.clone()));
                 facts.module.kept_out.extend(rows);
@@ -141,11 +126,7 @@ fn quoted_version(text: &str) -> Option<String> {
         let mut numbers = word.split('.').map(str::parse::<u32>);
         matches!((numbers.next(), numbers.next()), (Some(Ok(_)), Some(Ok(_))))
     };
-    text.split(['\'', '"'])
-        .skip(1)
-        .step_by(2)
-        .find(is_version)
-        .map(str::to_owned)
+    text.split(['\'', '"']).skip(1).step_by(2).find(is_version).map(str::to_owned)
 }
 
 /// /etc/nv_tegra_release, which only Tegra systems have.
@@ -183,10 +164,7 @@ pub(super) fn secure_boot(reading: &Reading, facts: &mut Facts) {
     };
     let origin = reading.item.origin();
     if let Some(value) = bytes.get(4) {
-        facts
-            .host
-            .secure_boot
-            .learn(Observed::seen(*value == 1, origin));
+        facts.host.secure_boot.learn(Observed::seen(*value == 1, origin));
     }
 }
 
@@ -234,23 +212,15 @@ pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
     if let Some((vendor, origin)) = vendor
         && let Some(name) = hypervisor_of(&vendor, &product)
     {
-        facts
-            .host
-            .hypervisor
-            .learn(Observed::seen(name.to_owned(), origin));
+        facts.host.hypervisor.learn(Observed::seen(name.to_owned(), origin));
     }
-    if let Some(item) = raw
-        .files("/proc/cpuinfo")
-        .find(|item| item.bytes().is_some())
-    {
+    if let Some(item) = raw.files("/proc/cpuinfo").find(|item| item.bytes().is_some()) {
         from_cpuinfo(item, facts);
     }
 }
 
 fn first_text(raw: &RawSet, path: &str) -> Option<(String, Origin)> {
-    let item = raw
-        .files(path)
-        .find(|item| item.bytes().is_some_and(|bytes| !bytes.is_empty()))?;
+    let item = raw.files(path).find(|item| item.bytes().is_some_and(|bytes| !bytes.is_empty()))?;
     let text = item.text()?;
     Some((text.trim().to_owned(), item.origin_at(1, &text)))
 }
@@ -266,29 +236,19 @@ fn hypervisor_of(vendor: &str, product: &str) -> Option<&'static str> {
     if product.contains("KVM") || product.contains("Virtual Machine") {
         return Some("kvm");
     }
-    VIRTUAL_VENDORS
-        .iter()
-        .find(|(name, _)| vendor.starts_with(name))
-        .map(|(_, name)| *name)
+    VIRTUAL_VENDORS.iter().find(|(name, _)| vendor.starts_with(name)).map(|(_, name)| *name)
 }
 
 /// The flags of the first processor: under a hypervisor x86 has the flag of that name.
 fn from_cpuinfo(item: &RawItem, facts: &mut Facts) {
     let Some(text) = item.text() else { return };
     let find = |key: &str| {
-        let line = |content: &str| {
-            content
-                .split_once(':')
-                .is_some_and(|(k, _)| k.trim() == key)
-        };
+        let line = |content: &str| content.split_once(':').is_some_and(|(k, _)| k.trim() == key);
         crate::parse::numbered(&text).find(|(_, content)| line(content))
     };
     if let Some((line, flags)) = find("flags") {
         let origin = item.origin_at(line, "flags");
-        facts
-            .host
-            .arch
-            .learn(Observed::seen("x86_64".to_owned(), origin.clone()));
+        facts.host.arch.learn(Observed::seen("x86_64".to_owned(), origin.clone()));
         // A part may end within the line, and the flag may stand behind the cut.
         let whole = !item.partial || text.lines().count() > line as usize;
         let name = if flags.split_whitespace().any(|flag| flag == "hypervisor") {
@@ -297,16 +257,10 @@ fn from_cpuinfo(item: &RawItem, facts: &mut Facts) {
             whole.then_some("none")
         };
         if let Some(name) = name {
-            facts
-                .host
-                .hypervisor
-                .learn(Observed::seen(name.to_owned(), origin));
+            facts.host.hypervisor.learn(Observed::seen(name.to_owned(), origin));
         }
     } else if let Some((line, content)) = find("CPU implementer") {
         let origin = item.origin_at(line, content);
-        facts
-            .host
-            .arch
-            .learn(Observed::seen("aarch64".to_owned(), origin));
+        facts.host.arch.learn(Observed::seen("aarch64".to_owned(), origin));
     }
 }

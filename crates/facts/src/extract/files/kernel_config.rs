@@ -23,20 +23,14 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Reads the configuration of the running kernel: /proc/config.gz, or the file that carries its
 /// release. When the release is not known, a single file is taken for it.
 pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
-    let running = facts
-        .host
-        .kernel
-        .value()
-        .map(|kernel| kernel.as_str().to_owned());
+    let running = facts.host.kernel.value().map(|kernel| kernel.as_str().to_owned());
     let candidates: Vec<(&RawItem, Option<&str>)> = raw.items().filter_map(candidate).collect();
     let own = candidates.iter().filter(|(_, release)| release.is_none());
-    let named = candidates
-        .iter()
-        .filter(|(_, release)| match (&running, release) {
-            (Some(running), Some(release)) => running == release,
-            (None, Some(release)) => is_only_release(release, &candidates),
-            (_, None) => false,
-        });
+    let named = candidates.iter().filter(|(_, release)| match (&running, release) {
+        (Some(running), Some(release)) => running == release,
+        (None, Some(release)) => is_only_release(release, &candidates),
+        (_, None) => false,
+    });
     for (item, _) in own.chain(named) {
         enter(item, facts);
     }
@@ -44,9 +38,7 @@ pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
 
 /// True when every other file that carries a release carries this one.
 fn is_only_release(release: &str, candidates: &[(&RawItem, Option<&str>)]) -> bool {
-    candidates
-        .iter()
-        .all(|(_, other)| other.is_none_or(|other| other == release))
+    candidates.iter().all(|(_, other)| other.is_none_or(|other| other == release))
 }
 
 /// An item with a configuration, and the release in its path; `None` for the running kernel's own.
@@ -54,8 +46,7 @@ fn candidate(item: &RawItem) -> Option<(&RawItem, Option<&str>)> {
     let ItemName::File(path) = &item.name else {
         return None;
     };
-    item.bytes()
-        .filter(|bytes| !bytes.is_empty() || item.filter.is_some())?;
+    item.bytes().filter(|bytes| !bytes.is_empty() || item.filter.is_some())?;
     if path == "/proc/config.gz" {
         return Some((item, None));
     }
@@ -71,10 +62,7 @@ fn enter(item: &RawItem, facts: &mut Facts) {
         Ok(text) => text,
         Err(error) => {
             let problem = format!("a kernel configuration that cannot be unpacked: {error}");
-            facts.complaints.push(Complaint {
-                problem,
-                origin: item.origin(),
-            });
+            facts.complaints.push(Complaint { problem, origin: item.origin() });
             return;
         }
     };
@@ -91,12 +79,7 @@ fn enter(item: &RawItem, facts: &mut Facts) {
             }
             None => continue,
         };
-        facts
-            .host
-            .config
-            .entry(name.to_owned())
-            .or_default()
-            .learn(value);
+        facts.host.config.entry(name.to_owned()).or_default().learn(value);
     }
     enter_complaints(item, &parsed.complaints, facts);
 }
@@ -117,9 +100,7 @@ fn unpacked(bytes: &[u8]) -> std::io::Result<Cow<'_, str>> {
         return Ok(String::from_utf8_lossy(bytes));
     }
     let mut out = Vec::new();
-    let read = MultiGzDecoder::new(bytes)
-        .take(UNPACKED_LIMIT + 1)
-        .read_to_end(&mut out)?;
+    let read = MultiGzDecoder::new(bytes).take(UNPACKED_LIMIT + 1).read_to_end(&mut out)?;
     if u64::try_from(read).is_ok_and(|read| read > UNPACKED_LIMIT) {
         return Err(std::io::Error::other("more than 16 MiB"));
     }
@@ -157,22 +138,10 @@ mod tests {
 
     #[test]
     fn a_gzipped_configuration_is_unpacked_and_silence_means_no() {
-        let facts = facts_of(
-            vec![file("/proc/config.gz", gzipped(WHOLE.as_bytes()))],
-            None,
-        );
-        assert_eq!(
-            facts.host.config("HMM_MIRROR").value(),
-            Some(&ConfigValue::Yes)
-        );
-        assert_eq!(
-            facts.host.config("DEVICE_PRIVATE").value(),
-            Some(&ConfigValue::No)
-        );
-        assert_eq!(
-            facts.host.config("PCI_P2PDMA").value(),
-            Some(&ConfigValue::No)
-        );
+        let facts = facts_of(vec![file("/proc/config.gz", gzipped(WHOLE.as_bytes()))], None);
+        assert_eq!(facts.host.config("HMM_MIRROR").value(), Some(&ConfigValue::Yes));
+        assert_eq!(facts.host.config("DEVICE_PRIVATE").value(), Some(&ConfigValue::No));
+        assert_eq!(facts.host.config("PCI_P2PDMA").value(), Some(&ConfigValue::No));
         assert!(facts.complaints.is_empty());
     }
 
@@ -185,10 +154,7 @@ mod tests {
         filtered.partial = true;
         filtered.filter = Some("HMM|DEVICE_PRIVATE".into());
         let facts = facts_of(vec![filtered], None);
-        assert_eq!(
-            facts.host.config("DEVICE_PRIVATE").value(),
-            Some(&ConfigValue::No)
-        );
+        assert_eq!(facts.host.config("DEVICE_PRIVATE").value(), Some(&ConfigValue::No));
         assert!(facts.host.config("PCI_P2PDMA").is_unknown());
     }
 
@@ -197,22 +163,13 @@ mod tests {
         let items = || {
             vec![
                 file("/boot/config-6.8.12-9-pve", WHOLE),
-                file(
-                    "/usr/lib/modules/6.14.8-2-pve/config",
-                    "CONFIG_DEVICE_PRIVATE=y\n",
-                ),
+                file("/usr/lib/modules/6.14.8-2-pve/config", "CONFIG_DEVICE_PRIVATE=y\n"),
             ]
         };
         let facts = facts_of(items(), Some("6.14.8-2-pve"));
         assert!(facts.host.config("HMM_MIRROR").is_unknown());
-        assert_eq!(
-            facts.host.config("DEVICE_PRIVATE").value(),
-            Some(&ConfigValue::Yes)
-        );
-        assert!(
-            facts_of(items(), None).host.config.is_empty(),
-            "two kernels, none known to run"
-        );
+        assert_eq!(facts.host.config("DEVICE_PRIVATE").value(), Some(&ConfigValue::Yes));
+        assert!(facts_of(items(), None).host.config.is_empty(), "two kernels, none known to run");
     }
 
     #[test]

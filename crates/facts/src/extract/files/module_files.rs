@@ -17,11 +17,7 @@ const FILES_A_KERNEL: usize = 16;
 /// list was read whole and no list names one; an absent list proves nothing, since a container has
 /// no /lib/modules of its own.
 pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
-    let running = facts
-        .host
-        .kernel
-        .value()
-        .map(|kernel| kernel.as_str().to_owned());
+    let running = facts.host.kernel.value().map(|kernel| kernel.as_str().to_owned());
     let mut found = Vec::new();
     let mut running_list: Option<Origin> = None;
     for (folder, release, item) in lists(raw) {
@@ -45,9 +41,7 @@ fn lists(raw: &RawSet) -> impl Iterator<Item = (&str, &str, &RawItem)> {
         };
         let folder = path.strip_suffix("/modules.dep")?;
         let (parent, release) = folder.rsplit_once('/')?;
-        parent
-            .ends_with("/lib/modules")
-            .then_some((folder, release, item))
+        parent.ends_with("/lib/modules").then_some((folder, release, item))
     })
 }
 
@@ -55,11 +49,7 @@ fn files_of(folder: &str, release: &str, item: &RawItem, text: &str) -> Vec<Modu
     let file = |(line, content): (u32, &str)| {
         let path = content.split(':').next()?.trim();
         let name = name_of_file(path).filter(|name| NAMES.contains(&name.as_str()))?;
-        let path = if path.starts_with('/') {
-            path.to_owned()
-        } else {
-            format!("{folder}/{path}")
-        };
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
         Some(ModuleFile {
             name,
             path,
@@ -70,10 +60,7 @@ fn files_of(folder: &str, release: &str, item: &RawItem, text: &str) -> Vec<Modu
             origin: item.origin_at(line, content),
         })
     };
-    crate::parse::numbered(text)
-        .filter_map(file)
-        .take(FILES_A_KERNEL)
-        .collect()
+    crate::parse::numbered(text).filter_map(file).take(FILES_A_KERNEL).collect()
 }
 
 /// Adds files that are not known yet: what an ELF file tells of itself is more than its name.
@@ -81,10 +68,7 @@ fn enter(found: Vec<ModuleFile>, facts: &mut Facts) {
     let Some(origin) = found.first().map(|file| file.origin.clone()) else {
         return;
     };
-    facts
-        .module
-        .on_disk
-        .learn(Observed::seen(Vec::new(), origin));
+    facts.module.on_disk.learn(Observed::seen(Vec::new(), origin));
     if let Observed::Seen(seen) = &mut facts.module.on_disk {
         for file in found {
             if !seen.value.iter().any(|known| known.path == file.path) {

@@ -33,12 +33,7 @@ fn without_list(other: &Observed<LoadedModule>, facts: &mut Facts) {
         return;
     }
     for name in MODULES_OF_INTEREST {
-        facts
-            .module
-            .loaded
-            .entry(name.to_owned())
-            .or_default()
-            .learn(other.clone());
+        facts.module.loaded.entry(name.to_owned()).or_default().learn(other.clone());
     }
 }
 
@@ -58,12 +53,7 @@ fn enter_modules(
             continue;
         }
         facts.mentions_gpu |= name.starts_with("nvidia") || name == "nouveau";
-        facts
-            .module
-            .loaded
-            .entry(name)
-            .or_default()
-            .or_later(lines.observed(at));
+        facts.module.loaded.entry(name).or_default().or_later(lines.observed(at));
     }
     // Output that is nothing but an error message is no list.
     if !unreadable {
@@ -92,12 +82,7 @@ pub(super) fn proc_devices(reading: &Reading, facts: &mut Facts) {
             continue;
         }
         facts.mentions_gpu = true;
-        facts
-            .module
-            .majors
-            .entry(name)
-            .or_default()
-            .or_later(lines.observed(at));
+        facts.module.majors.entry(name).or_default().or_later(lines.observed(at));
     }
     if !unreadable {
         for name in MAJORS_OF_INTEREST {
@@ -116,12 +101,7 @@ fn without_majors(other: &Observed<CharMajor>, facts: &mut Facts) {
         return;
     }
     for name in MAJORS_OF_INTEREST {
-        facts
-            .module
-            .majors
-            .entry(name.to_owned())
-            .or_default()
-            .learn(other.clone());
+        facts.module.majors.entry(name.to_owned()).or_default().learn(other.clone());
     }
 }
 
@@ -136,22 +116,12 @@ pub(super) fn iomem(reading: &Reading, facts: &mut Facts) {
         return;
     }
     let Some(text) = reading.text() else { return };
-    let mut rows = text
-        .as_str()
-        .lines()
-        .filter_map(|line| iomem_row(line, NAME))
-        .peekable();
+    let mut rows = text.as_str().lines().filter_map(|line| iomem_row(line, NAME)).peekable();
     if rows.peek().is_some() {
         let origin = reading.item.origin_at(0, NAME);
-        facts
-            .module
-            .hmm_ranges
-            .or_later(Observed::seen(rows.collect(), origin));
+        facts.module.hmm_ranges.or_later(Observed::seen(rows.collect(), origin));
     } else if grep::silence_counts(reading.item, NAME, false, true) {
-        facts
-            .module
-            .hmm_ranges
-            .learn(Observed::Absent(reading.item.origin()));
+        facts.module.hmm_ranges.learn(Observed::Absent(reading.item.origin()));
     }
 }
 
@@ -159,10 +129,7 @@ pub(super) fn iomem(reading: &Reading, facts: &mut Facts) {
 fn iomem_row(line: &str, wanted: &str) -> Option<(u64, u64)> {
     let (range, name) = line.split_once(" : ")?;
     let (first, last) = range.trim().split_once('-')?;
-    let range = (
-        u64::from_str_radix(first, 16).ok()?,
-        u64::from_str_radix(last, 16).ok()?,
-    );
+    let range = (u64::from_str_radix(first, 16).ok()?, u64::from_str_radix(last, 16).ok()?);
     (name.trim() == wanted).then_some(range)
 }
 
@@ -191,10 +158,7 @@ pub(super) fn sysfs_version(reading: &Reading, facts: &mut Facts) {
     sysfs_value(reading, facts);
     if module_name(reading) == "nvidia" && reading.item.bytes().is_some() {
         let version = reading.single(DriverVersion::parse);
-        facts.module.nvrm.learn(version.map(|version| NvrmVersion {
-            version,
-            flavour: None,
-        }));
+        facts.module.nvrm.learn(version.map(|version| NvrmVersion { version, flavour: None }));
     }
 }
 
@@ -207,30 +171,20 @@ pub(super) fn sysfs_value(reading: &Reading, facts: &mut Facts) {
 
 /// /sys/module/nvidia_uvm/parameters/uvm_disable_hmm.
 pub(super) fn uvm_disable_hmm(reading: &Reading, facts: &mut Facts) {
-    facts
-        .module
-        .uvm_disable_hmm
-        .or_later(reading.single(parse::parameter_bool));
+    facts.module.uvm_disable_hmm.or_later(reading.single(parse::parameter_bool));
 }
 
 /// Another parameter of nvidia_uvm.
 pub(super) fn uvm_parameter(reading: &Reading, facts: &mut Facts) {
     let value = reading.single(|text| Some(text.trim().to_owned()));
     if let Observed::Seen(seen) = value {
-        facts
-            .module
-            .uvm_params
-            .insert(reading.file_name().to_owned(), seen);
+        facts.module.uvm_params.insert(reading.file_name().to_owned(), seen);
     }
 }
 
 /// A parameter of another module, under `MODULE/parameters/NAME`.
 pub(super) fn parameter(reading: &Reading, facts: &mut Facts) {
-    let key = format!(
-        "{}/parameters/{}",
-        module_name(reading),
-        reading.file_name()
-    );
+    let key = format!("{}/parameters/{}", module_name(reading), reading.file_name());
     let value = reading.single(|text| Some(text.trim().to_owned()));
     facts.module.sysfs.entry(key).or_default().or_later(value);
 }
@@ -249,9 +203,8 @@ fn enter_directives(directives: Vec<At<Directive>>, text: &Text, facts: &mut Fac
         let Seen { value, origin } = lines.seen(at);
         match value {
             Directive::Options { module, options } if matters(&module) => {
-                let rows = options
-                    .into_iter()
-                    .map(|option| (module.clone(), option, origin.clone()));
+                let rows =
+                    options.into_iter().map(|option| (module.clone(), option, origin.clone()));
                 facts.module.options.extend(rows);
             }
             Directive::Blacklist { module } if matters(&module) => {

@@ -15,45 +15,26 @@ pub(super) fn folder(reading: &Reading, facts: &mut Facts) {
         if let Some(absent @ Observed::Absent(_)) = reading.without_bytes()
             && reading.path != "/dev"
         {
-            facts
-                .node
-                .nodes
-                .entry(reading.path.to_owned())
-                .or_default()
-                .learn(absent);
+            facts.node.nodes.entry(reading.path.to_owned()).or_default().learn(absent);
         }
         return;
     };
-    let names = || {
-        text.as_str()
-            .lines()
-            .map(|name| name.trim().trim_end_matches('/'))
-    };
+    let names = || text.as_str().lines().map(|name| name.trim().trim_end_matches('/'));
     for name in names().filter(|name| is_of_interest(name)) {
-        facts
-            .node
-            .nodes
-            .entry(format!("{}/{name}", reading.path))
-            .or_default();
+        facts.node.nodes.entry(format!("{}/{name}", reading.path)).or_default();
         facts.mentions_gpu |= name.starts_with("nvidia");
     }
     let origin = reading.item.origin();
     if reading.path != "/dev" {
         if grep::silence_counts(reading.item, "", false, false) {
-            facts
-                .node
-                .listed_beginnings
-                .push((format!("{}/", reading.path), origin));
+            facts.node.listed_beginnings.push((format!("{}/", reading.path), origin));
         }
     } else if grep::silence_counts(reading.item, "", false, false) {
         let wsl = names().any(|name| name == "dxg");
         facts.host.wsl.learn(Observed::seen(wsl, origin.clone()));
         facts.node.listed.learn(Observed::seen((), origin));
     } else if grep::silence_counts(reading.item, "nvidia", true, false) {
-        facts
-            .node
-            .listed_beginnings
-            .push(("/dev/nvidia".to_owned(), origin));
+        facts.node.listed_beginnings.push(("/dev/nvidia".to_owned(), origin));
     }
 }
 
@@ -64,12 +45,7 @@ fn is_of_interest(name: &str) -> bool {
 /// One node, in the form that gpudx records or as a line of `ls -l`.
 pub(super) fn node(reading: &Reading, facts: &mut Facts) {
     let found = reading.single(|text| parse::node_at(reading.path, text));
-    facts
-        .node
-        .nodes
-        .entry(reading.path.to_owned())
-        .or_default()
-        .or_later(found);
+    facts.node.nodes.entry(reading.path.to_owned()).or_default().or_later(found);
 }
 
 /// /dev/dxg, the paravirtual GPU of WSL.
@@ -85,12 +61,7 @@ pub(super) fn dxg(reading: &Reading, facts: &mut Facts) {
 /// A symbolic link, such as /dev/char/195:255.
 pub(super) fn link(reading: &Reading, facts: &mut Facts) {
     let target = reading.single(|text| Some(text.trim().to_owned()));
-    facts
-        .node
-        .links
-        .entry(reading.path.to_owned())
-        .or_default()
-        .or_later(target);
+    facts.node.links.entry(reading.path.to_owned()).or_default().or_later(target);
 }
 
 /// Enters the output of `ls -l` of nodes. `operands` are the paths and patterns that were given to
@@ -122,20 +93,10 @@ fn enter_listed(listed: Listed, origin: Origin, facts: &mut Facts) {
         Listed::Node(node) if node.path.starts_with("/dev/") => {
             facts.mentions_gpu |= node.path.contains("nvidia");
             let path = node.path.clone();
-            facts
-                .node
-                .nodes
-                .entry(path)
-                .or_default()
-                .or_later(Observed::seen(node, origin));
+            facts.node.nodes.entry(path).or_default().or_later(Observed::seen(node, origin));
         }
         Listed::Link { path, target } if path.starts_with("/dev/") => {
-            facts
-                .node
-                .links
-                .entry(path)
-                .or_default()
-                .or_later(Observed::seen(target, origin));
+            facts.node.links.entry(path).or_default().or_later(Observed::seen(target, origin));
         }
         Listed::Failed { path, errno } if path.starts_with("/dev/") => {
             facts.mentions_gpu |= path.contains("nvidia");
@@ -167,9 +128,6 @@ fn enter_scope(operand: &str, origin: Origin, facts: &mut Facts) {
         && beginning.starts_with("/dev/")
         && !beginning.contains(['*', '?', '[', '{'])
     {
-        facts
-            .node
-            .listed_beginnings
-            .push((beginning.to_owned(), origin));
+        facts.node.listed_beginnings.push((beginning.to_owned(), origin));
     }
 }

@@ -31,22 +31,14 @@ pub fn assemble(raw: &RawSet) -> Observed<Vec<PciDevice>> {
     let nvidia: Vec<(Origin, PciDevice)> = nvidia.collect();
     if let Some((origin, _)) = nvidia.first() {
         let origin = origin.clone();
-        return Observed::seen(
-            nvidia.into_iter().map(|(_, device)| device).collect(),
-            origin,
-        );
+        return Observed::seen(nvidia.into_iter().map(|(_, device)| device).collect(), origin);
     }
-    raw.files(DEVICES)
-        .last()
-        .map_or_else(Observed::default, |item| none_found(item, &devices, raw))
+    raw.files(DEVICES).last().map_or_else(Observed::default, |item| none_found(item, &devices, raw))
 }
 
 /// The type of an IOMMU group: `DMA`, `DMA-FQ`, `identity`, `blocked`.
 pub(super) fn iommu_type(reading: &Reading, facts: &mut Facts) {
-    let Some(group) = reading
-        .component(3)
-        .and_then(|group| group.parse::<u32>().ok())
-    else {
+    let Some(group) = reading.component(3).and_then(|group| group.parse::<u32>().ok()) else {
         return;
     };
     let kind = reading.single(|text| Some(text.trim().to_owned()));
@@ -72,19 +64,12 @@ fn none_found(
     devices: &BTreeMap<PciAddress, Attributes>,
     raw: &RawSet,
 ) -> Observed<Vec<PciDevice>> {
-    if raw
-        .files("/proc/version")
-        .filter_map(RawItem::text)
-        .any(|text| is_gvisor(&text))
-    {
+    if raw.files("/proc/version").filter_map(RawItem::text).any(|text| is_gvisor(&text)) {
         return Observed::default();
     }
     let listing = Reading::new(item, DEVICES).listing();
     match listing {
-        Observed::Seen(Seen {
-            value: names,
-            origin,
-        }) => {
+        Observed::Seen(Seen { value: names, origin }) => {
             let known = |name: &String| {
                 let attributes = PciAddress::parse(name).and_then(|address| devices.get(&address));
                 attributes.and_then(vendor).is_some()
@@ -97,11 +82,7 @@ fn none_found(
         }
         Observed::Absent(origin) => {
             let sysfs = raw.below("/sys").any(|(_, item)| item.bytes().is_some());
-            if sysfs {
-                Observed::Absent(origin)
-            } else {
-                Observed::default()
-            }
+            if sysfs { Observed::Absent(origin) } else { Observed::default() }
         }
         other => other.map(|_| Vec::new()),
     }
@@ -110,26 +91,18 @@ fn none_found(
 fn vendor(attributes: &Attributes) -> Option<Seen<u16>> {
     let from_file = attributes.get("vendor").and_then(|item| {
         let text = item.text()?;
-        Some(Seen::new(
-            parse::identifier(&text)?,
-            item.origin_at(1, &text),
-        ))
+        Some(Seen::new(parse::identifier(&text)?, item.origin_at(1, &text)))
     });
     from_file.or_else(|| {
         let item = attributes.get("uevent")?;
         let (vendor, device) = parse::uevent(&item.text()?).value.id?;
-        Some(Seen::new(
-            vendor,
-            item.origin_at(0, &format!("PCI_ID={vendor:04X}:{device:04X}")),
-        ))
+        Some(Seen::new(vendor, item.origin_at(0, &format!("PCI_ID={vendor:04X}:{device:04X}"))))
     })
 }
 
 fn device(address: PciAddress, attributes: &Attributes) -> PciDevice {
     let uevent = attributes.get("uevent").and_then(|item| item.text());
-    let uevent = uevent
-        .map(|text| parse::uevent(&text).value)
-        .unwrap_or_default();
+    let uevent = uevent.map(|text| parse::uevent(&text).value).unwrap_or_default();
     let identifier = |name: &str| number(attributes, name, parse::identifier);
     let subsystem = identifier("subsystem_vendor").zip(identifier("subsystem_device"));
     PciDevice {
@@ -169,17 +142,13 @@ fn observed<T>(
     name: &str,
     read: impl FnOnce(&str) -> Option<T>,
 ) -> Observed<T> {
-    attributes.get(name).map_or_else(Observed::default, |item| {
-        Reading::new(item, "").single(read)
-    })
+    attributes.get(name).map_or_else(Observed::default, |item| Reading::new(item, "").single(read))
 }
 
 /// The driver that the link names; where only `uevent` was read, a missing DRIVER line says that
 /// none is bound.
 fn driver(attributes: &Attributes) -> Observed<String> {
-    let link = observed(attributes, "driver", |text| {
-        parse::link_name(text).map(str::to_owned)
-    });
+    let link = observed(attributes, "driver", |text| parse::link_name(text).map(str::to_owned));
     if !link.is_unknown() {
         return link;
     }
@@ -187,14 +156,8 @@ fn driver(attributes: &Attributes) -> Observed<String> {
         return link;
     };
     match Reading::new(item, "").single(|text| Some(parse::uevent(text).value.driver)) {
-        Observed::Seen(Seen {
-            value: Some(name),
-            origin,
-        }) => Observed::seen(name, origin),
-        Observed::Seen(Seen {
-            value: None,
-            origin,
-        }) => Observed::Absent(origin),
+        Observed::Seen(Seen { value: Some(name), origin }) => Observed::seen(name, origin),
+        Observed::Seen(Seen { value: None, origin }) => Observed::Absent(origin),
         other => other.map(|_| String::new()),
     }
 }
@@ -217,31 +180,15 @@ fn link(attributes: &Attributes) -> Observed<Link> {
     let current_width = width("current_link_width");
     let max_gts = speed("max_link_speed");
     let max_width = width("max_link_width");
-    let values = (
-        current_gts.value(),
-        current_width.value(),
-        max_gts.value(),
-        max_width.value(),
-    );
+    let values = (current_gts.value(), current_width.value(), max_gts.value(), max_width.value());
     if let (Some(&now), Some(&lanes), Some(&most), Some(&most_lanes)) = values {
-        let link = Link {
-            current_gts: now,
-            current_width: lanes,
-            max_gts: most,
-            max_width: most_lanes,
-        };
+        let link =
+            Link { current_gts: now, current_width: lanes, max_gts: most, max_width: most_lanes };
         return current_gts.map(|_| link);
     }
-    let speeds = [current_gts, max_gts]
-        .into_iter()
-        .map(|speed| speed.map(|_| ()));
-    let widths = [current_width, max_width]
-        .into_iter()
-        .map(|width| width.map(|_| ()));
-    let failed = speeds
-        .chain(widths)
-        .find(|part| !part.is_seen())
-        .unwrap_or_default();
+    let speeds = [current_gts, max_gts].into_iter().map(|speed| speed.map(|_| ()));
+    let widths = [current_width, max_width].into_iter().map(|width| width.map(|_| ()));
+    let failed = speeds.chain(widths).find(|part| !part.is_seen()).unwrap_or_default();
     match failed {
         Observed::Absent(origin) => Observed::Absent(origin),
         Observed::Denied(errno, origin) => Observed::Denied(errno, origin),

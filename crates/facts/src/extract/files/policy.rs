@@ -9,12 +9,7 @@ use crate::parse::{At, cgroup as groups, id_map, mountinfo as mounts, proc_statu
 /// /proc/self/cgroup.
 pub(super) fn cgroup(reading: &Reading, facts: &mut Facts) {
     let lines = reading.single(|text| {
-        Some(
-            text.lines()
-                .filter(|line| !line.trim().is_empty())
-                .map(str::to_owned)
-                .collect(),
-        )
+        Some(text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect())
     });
     facts.sandbox.cgroups.learn(lines);
     if let Some(text) = reading.text() {
@@ -30,17 +25,10 @@ pub(super) fn mountinfo(reading: &Reading, facts: &mut Facts) {
     }
     let Some(text) = reading.text() else { return };
     let parsed = mounts::mountinfo(text.as_str());
-    let all = parsed
-        .value
-        .into_iter()
-        .map(|at| at.value)
-        .collect::<Vec<_>>();
+    let all = parsed.value.into_iter().map(|at| at.value).collect::<Vec<_>>();
     // Of a part, what is there is worth having; that something is missing from it is not known.
     if !all.is_empty() {
-        facts
-            .sandbox
-            .mounts
-            .learn(Observed::seen(all, reading.item.origin()));
+        facts.sandbox.mounts.learn(Observed::seen(all, reading.item.origin()));
     }
     reading.complain(&parsed.complaints, facts);
 }
@@ -54,17 +42,9 @@ pub(super) fn status(reading: &Reading, facts: &mut Facts) {
     set(&mut facts.node.euid, status.euid, lines());
     set(&mut facts.node.egid, status.egid, lines());
     set(&mut facts.node.groups, status.groups, lines());
-    set(
-        &mut facts.sandbox.cap_effective,
-        status.cap_effective,
-        lines(),
-    );
+    set(&mut facts.sandbox.cap_effective, status.cap_effective, lines());
     set(&mut facts.sandbox.seccomp, status.seccomp, lines());
-    set(
-        &mut facts.sandbox.no_new_privs,
-        status.no_new_privs,
-        lines(),
-    );
+    set(&mut facts.sandbox.no_new_privs, status.no_new_privs, lines());
     reading.complain(&parsed.complaints, facts);
 }
 

@@ -39,10 +39,7 @@ impl<'a> Reading<'a> {
 
     /// The text, when there are bytes.
     pub(super) fn text(&self) -> Option<Text<'a>> {
-        self.item.text().map(|text| Text {
-            item: self.item,
-            text,
-        })
+        self.item.text().map(|text| Text { item: self.item, text })
     }
 
     /// The last component of the path.
@@ -52,10 +49,7 @@ impl<'a> Reading<'a> {
 
     /// The component of the path at this place, the first being 0.
     pub(super) fn component(&self, place: usize) -> Option<&'a str> {
-        self.path
-            .split('/')
-            .filter(|component| !component.is_empty())
-            .nth(place)
+        self.path.split('/').filter(|component| !component.is_empty()).nth(place)
     }
 
     /// Why there are no bytes, as an observation of anything. `None` when there are bytes.
@@ -116,18 +110,12 @@ pub(super) fn enter_complaints(item: &RawItem, complaints: &[LineComplaint], fac
     let mut lines = text.lines();
     for complaint in complaints.iter().take(COMPLAINT_LIMIT) {
         let origin = lines.origin(complaint.line);
-        facts.complaints.push(Complaint {
-            problem: complaint.problem.clone(),
-            origin,
-        });
+        facts.complaints.push(Complaint { problem: complaint.problem.clone(), origin });
     }
     let left = complaints.len().saturating_sub(COMPLAINT_LIMIT);
     if left > 0 {
         let problem = format!("{left} more lines that were not understood");
-        facts.complaints.push(Complaint {
-            problem,
-            origin: item.origin(),
-        });
+        facts.complaints.push(Complaint { problem, origin: item.origin() });
     }
 }
 
@@ -144,12 +132,7 @@ impl Text<'_> {
 
     /// Origins for lines of the text, to be asked for in rising order.
     pub(super) fn lines(&self) -> Lines<'_> {
-        Lines {
-            item: self.item,
-            rest: self.text.lines(),
-            line: 0,
-            current: "",
-        }
+        Lines { item: self.item, rest: self.text.lines(), line: 0, current: "" }
     }
 }
 
@@ -205,16 +188,9 @@ mod tests {
 
     #[test]
     fn a_flood_of_complaints_is_counted() {
-        let item = RawItem::new(
-            ItemName::File("/x".into()),
-            "bad\n".repeat(100).into_bytes(),
-        );
-        let complaints: Vec<LineComplaint> = (1..=100)
-            .map(|line| LineComplaint {
-                line,
-                problem: "bad".into(),
-            })
-            .collect();
+        let item = RawItem::new(ItemName::File("/x".into()), "bad\n".repeat(100).into_bytes());
+        let complaints: Vec<LineComplaint> =
+            (1..=100).map(|line| LineComplaint { line, problem: "bad".into() }).collect();
         let mut facts = Facts::default();
         enter_complaints(&item, &complaints, &mut facts);
         assert_eq!(facts.complaints.len(), COMPLAINT_LIMIT + 1);

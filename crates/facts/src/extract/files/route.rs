@@ -2,7 +2,10 @@
 
 use super::glob;
 use super::reading::Reading;
-use super::{build_log, cdi, container, driver, environment, fabric, host, modules, nodes, pci, policy, toolkit};
+use super::{
+    build_log, cdi, container, driver, environment, fabric, host, modules, nodes, pci, policy,
+    toolkit,
+};
 use crate::model::Facts;
 use crate::parse::elf_library;
 
@@ -39,15 +42,9 @@ const ROUTES: &[(&str, Reader)] = &[
     ("/proc/driver/nvidia/params", Now(driver::params)),
     ("/proc/driver/nvidia/registry", Now(driver::registry)),
     ("/proc/driver/nvidia/gpus", Now(driver::gpu_folders)),
-    (
-        "/proc/driver/nvidia/gpus/*/information",
-        Now(driver::information),
-    ),
+    ("/proc/driver/nvidia/gpus/*/information", Now(driver::information)),
     ("/proc/driver/nvidia/gpus/*/power", Now(driver::power)),
-    (
-        "/proc/driver/nvidia/gpus/*/registry",
-        Now(driver::gpu_registry),
-    ),
+    ("/proc/driver/nvidia/gpus/*/registry", Now(driver::gpu_registry)),
     // The fabric.
     ("/sys/class/infiniband", Now(fabric::infiniband)),
     // Modules.
@@ -59,14 +56,8 @@ const ROUTES: &[(&str, Reader)] = &[
     ("/sys/module/*/srcversion", Now(modules::sysfs_value)),
     ("/sys/module/*/taint", Now(modules::sysfs_value)),
     ("/sys/module/*/refcnt", Now(modules::sysfs_value)),
-    (
-        "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm",
-        Now(modules::uvm_disable_hmm),
-    ),
-    (
-        "/sys/module/nvidia_uvm/parameters/*",
-        Now(modules::uvm_parameter),
-    ),
+    ("/sys/module/nvidia_uvm/parameters/uvm_disable_hmm", Now(modules::uvm_disable_hmm)),
+    ("/sys/module/nvidia_uvm/parameters/*", Now(modules::uvm_parameter)),
     ("/sys/module/*/parameters/*", Now(modules::parameter)),
     ("/etc/modprobe.d/*.conf", Now(modules::modprobe_conf)),
     ("/usr/lib/modprobe.d/*.conf", Now(modules::modprobe_conf)),
@@ -107,18 +98,12 @@ const ROUTES: &[(&str, Reader)] = &[
     ("/usr/lib/os-release", Now(host::os_release)),
     ("/etc/nv_tegra_release", Now(host::tegra_release)),
     ("/proc/device-tree/compatible", Now(host::device_tree)),
-    (
-        "/sys/firmware/devicetree/base/compatible",
-        Now(host::device_tree),
-    ),
+    ("/sys/firmware/devicetree/base/compatible", Now(host::device_tree)),
     ("/sys/class/dmi/id/sys_vendor", AtTheEnd),
     ("/sys/class/dmi/id/product_name", AtTheEnd),
     ("/sys/hypervisor/type", AtTheEnd),
     ("/sys/firmware/efi", Now(host::efi_folder)),
-    (
-        "/sys/firmware/efi/efivars/SecureBoot-*",
-        Now(host::secure_boot),
-    ),
+    ("/sys/firmware/efi/efivars/SecureBoot-*", Now(host::secure_boot)),
     ("/sys/kernel/security/lockdown", Now(host::lockdown)),
     ("/usr/share/perl5/PVE/pvecfg.pm", Now(host::pvecfg)),
     // Containers and policy.
@@ -137,10 +122,7 @@ const ROUTES: &[(&str, Reader)] = &[
     ("/etc/pve/nodes/*/lxc/*.conf", Now(container::lxc)),
     ("/var/lib/lxc/*/config", Now(container::lxc)),
     ("/usr/share/lxc/config/*.conf", Now(container::lxc)),
-    (
-        "/etc/nvidia-container-runtime/config.toml",
-        Now(container::nvidia_runtime),
-    ),
+    ("/etc/nvidia-container-runtime/config.toml", Now(container::nvidia_runtime)),
     ("/etc/cdi", Now(cdi::folder)),
     ("/run/cdi", Now(cdi::folder)),
     ("/var/run/cdi", Now(cdi::folder)),
@@ -181,16 +163,11 @@ const ROUTES: &[(&str, Reader)] = &[
 /// pasted text they are there because that process is the one in question. Process 1 is not: its
 /// files tell of the container.
 pub(super) fn reader(path: &str) -> Option<Reader> {
-    in_table(path)
-        .or_else(|| of_process(path))
-        .or_else(|| is_binary(path).then_some(Elsewhere))
+    in_table(path).or_else(|| of_process(path)).or_else(|| is_binary(path).then_some(Elsewhere))
 }
 
 fn in_table(path: &str) -> Option<Reader> {
-    ROUTES
-        .iter()
-        .find(|(pattern, _)| glob::matches(pattern, path))
-        .map(|(_, reader)| *reader)
+    ROUTES.iter().find(|(pattern, _)| glob::matches(pattern, path)).map(|(_, reader)| *reader)
 }
 
 fn of_process(path: &str) -> Option<Reader> {
@@ -216,9 +193,7 @@ mod tests {
     fn no_pattern_hides_a_later_one() {
         for (index, (pattern, _)) in ROUTES.iter().enumerate() {
             let sample = pattern.replace('*', "7");
-            let first = ROUTES
-                .iter()
-                .position(|(other, _)| glob::matches(other, &sample));
+            let first = ROUTES.iter().position(|(other, _)| glob::matches(other, &sample));
             assert_eq!(first, Some(index), "{pattern} is never reached");
         }
     }

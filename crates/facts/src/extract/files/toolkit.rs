@@ -22,10 +22,7 @@ pub(super) fn version_txt(reading: &Reading, facts: &mut Facts) {
 }
 
 fn enter(reading: &Reading, version: Observed<CudaVersion>, facts: &mut Facts) {
-    let folder = reading
-        .path
-        .rsplit_once('/')
-        .map_or("", |(folder, _)| folder);
+    let folder = reading.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     if let Observed::Seen(seen) = version {
         let toolkit = crate::Seen::new((folder.to_owned(), seen.value), seen.origin);
         facts.framework.toolkits.push(toolkit);
@@ -37,10 +34,7 @@ pub(super) fn ld_so_preload(reading: &Reading, facts: &mut Facts) {
     let Some(text) = reading.text() else { return };
     for (line, content) in crate::parse::numbered(text.as_str()) {
         let names = content.split('#').next().unwrap_or("");
-        for name in names
-            .split([' ', '\t', ':'])
-            .filter(|name| !name.is_empty())
-        {
+        for name in names.split([' ', '\t', ':']).filter(|name| !name.is_empty()) {
             let origin = reading.item.origin_at(line, content);
             facts.library.interposers.push((name.to_owned(), origin));
         }

@@ -75,7 +75,8 @@ fn chosen_columns(item: &RawItem, text: &str, facts: &mut Facts) {
 /// Two rows that only `nvidia-smi -q` prints, with its wide columns.
 fn has_query_rows(text: &str) -> bool {
     let rows = ["    : ", "  : "];
-    let names = ["Product Name  ", "GSP Firmware Version  ", "Addressing Mode  ", "GPU Recovery Action  "];
+    let names =
+        ["Product Name  ", "GSP Firmware Version  ", "Addressing Mode  ", "GPU Recovery Action  "];
     names.iter().any(|name| text.contains(name)) && rows.iter().any(|row| text.contains(row))
 }
 

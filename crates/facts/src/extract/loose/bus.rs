@@ -43,3 +43,25 @@ pub(super) fn ports(item: &RawItem, text: &str, facts: &mut Facts) {
         facts.p2p.ports.push(Seen::new(found.value, origin));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines_of;
+
+    #[test]
+    fn command_lines_guests_and_ports() {
+        let facts = lines_of(
+            "[    0.000000] Command line: BOOT_IMAGE=/vmlinuz root=/dev/sda intel_iommu=on",
+        );
+        assert_eq!(facts.host.cmdline.value().map(Vec::len), Some(1));
+        for (line, guest) in [
+            ("8 GPUs in a KVM guest", true),
+            ("Inside the VM nvidia-smi works", true),
+            ("this is bare metal, not in a VM", false),
+            ("moved from the VM to the host", false),
+        ] {
+            assert_eq!(lines_of(line).p2p.guest_told.is_seen(), guest, "{line}");
+        }
+        assert_eq!(lines_of("\t\tACSCtl:\tSrcValid+ ReqRedir+ CmpltRedir+").p2p.ports.len(), 1);
+    }
+}

@@ -31,3 +31,26 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         facts.framework.messages.push((FrameworkMessage::NotCompiledWithCuda, line.origin()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines_of;
+
+    #[test]
+    fn builds_that_say_so() {
+        for line in [
+            "an NVIDIA GPU may be present, but a CUDA-enabled jaxlib is not installed.",
+            "ValueError: This CTranslate2 package was not compiled with CUDA support",
+            "pytorch   1.4.0   py3.7_cpu_0  [cpuonly]  pytorch",
+            "CUDA Tree Learner was not enabled in this build.",
+        ] {
+            assert_eq!(lines_of(line).framework.messages.len(), 1, "{line}");
+        }
+        assert!(
+            lines_of("pytorch 2.3.0 py3.11_cuda12.1_cudnn8.9.2_0 pytorch")
+                .framework
+                .messages
+                .is_empty()
+        );
+    }
+}

@@ -39,7 +39,7 @@ pattern! { NO_INFINIBAND = r"(?i)\b(?:no (?:devices?|entr\w+)|empty|nothing)\b[^
 const LIMIT: usize = 1024;
 
 pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
-    const MARKS: [&str; 12] = [
+    const MARKS: [&str; 14] = [
         "abric",
         "NV_WARN",
         "Link",
@@ -48,10 +48,12 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
         "Usage",
         "option",
         "ib_",
+        "_ib",
         "infiniband",
         "Switch",
         "switch",
         "topo",
+        "GPU ",
     ];
     if !MARKS.iter().any(|mark| line.text.contains(mark)) {
         return;
@@ -135,5 +137,83 @@ fn links(line: &Line<'_>, facts: &mut Facts) {
     match known {
         Some(known) => known.value = value,
         None => facts.fabric.links.push(Seen::new(value, line.origin())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines_of;
+    use super::*;
+
+    fn line_of(text: &str) -> Option<ManagerLine> {
+        lines_of(text).fabric.manager_lines.into_iter().next().map(|seen| seen.value)
+    }
+
+    #[test]
+    fn the_managers_own_words() {
+        let version = |text| DriverVersion::parse(text).unwrap();
+        for (text, wanted) in [
+            (
+                "nv-fabricmanager[1]: fabric manager NVIDIA GPU driver interface version 550.127.05 don't match with driver version 550.120. Please update",
+                ManagerLine::VersionMismatch(version("550.127.05"), version("550.120")),
+            ),
+            (
+                "request failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]",
+                ManagerLine::NothingToDo,
+            ),
+            (
+                "Unknown option: /usr/share/nvidia/nvswitch/fabricmanager.cfg",
+                ManagerLine::Usage("/usr/share/nvidia/nvswitch/fabricmanager.cfg".into()),
+            ),
+            (
+                "Usage: /usr/bin/nvidia-fabricmanager-start.sh [script options]",
+                ManagerLine::Usage(String::new()),
+            ),
+            (
+                "Kernel module \"ib_umad\" has not been loaded, fabric manager cannot be started",
+                ManagerLine::ModuleMissing("ib_umad".into()),
+            ),
+            ("mlx5_ib is not loaded on these nodes", ManagerLine::ModuleTold("mlx5_ib".into())),
+            (
+                "nvidia-fabricmanager-start.sh[4]: Detected Pre-NVL5 system",
+                ManagerLine::DetectedFifth(false),
+            ),
+            (
+                "Successfully configured all the available NVSwitches to route",
+                ManagerLine::Configured,
+            ),
+        ] {
+            assert_eq!(line_of(text), Some(wanted), "{text}");
+        }
+        let said = line_of("fabric manager failed to parse the config file");
+        assert!(matches!(said, Some(ManagerLine::BadConfiguration(_))));
+        let said = line_of("nv-fabricmanager: NVLink 3 of GPU 2 went down");
+        assert!(matches!(said, Some(ManagerLine::LinkFault(_))));
+        assert_eq!(line_of("Unknown option: --foo"), None);
+    }
+
+    #[test]
+    fn versions_links_and_statements() {
+        for text in [
+            "ii  nvidia-fabricmanager-590   590.48.01-1  amd64  Fabric Manager",
+            "nvidia-fabric-manager-590.48.01-1.x86_64",
+            "Fabric Manager version is : 590.48.01",
+        ] {
+            let found = lines_of(text).fabric.manager_version;
+            assert_eq!(
+                found.value().map(ToString::to_string).as_deref(),
+                Some("590.48.01"),
+                "{text}"
+            );
+        }
+        let facts =
+            lines_of("GPU 1: X (UUID: GPU-1)\n\t Link 0: 25.781 GB/s\n\t Link 1: <inactive>\n");
+        let links: Vec<_> = facts.fabric.links.iter().map(|seen| &seen.value).collect();
+        assert_eq!((links[0].gpu, links[0].active, links[1].active), (Some(1), true, false));
+        assert!(
+            lines_of("no devices under /sys/class/infiniband").fabric.infiniband.absent().is_some()
+        );
+        assert_eq!(lines_of("only some of the links are detected").fabric.link_statements.len(), 1);
+        assert_eq!(lines_of("NVSwitches passed to one VM only").fabric.switches_elsewhere.len(), 1);
     }
 }

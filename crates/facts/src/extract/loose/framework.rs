@@ -45,7 +45,10 @@ fn message(line: &Line<'_>) -> Option<FrameworkMessage> {
     let text = line.text;
     if let Some(capability) = group(&NOT_COMPATIBLE, text, "capability") {
         let supported = Vec::new();
-        return Some(FrameworkMessage::CapabilityNotCompatible { capability: capability.to_owned(), supported });
+        return Some(FrameworkMessage::CapabilityNotCompatible {
+            capability: capability.to_owned(),
+            supported,
+        });
     }
     if text.contains("no kernel image is available") {
         return Some(FrameworkMessage::NoKernelImage);
@@ -76,7 +79,9 @@ fn message(line: &Line<'_>) -> Option<FrameworkMessage> {
     let symbol = found.name("symbol")?.as_str().to_owned();
     // Only symbols of frameworks and of CUDA: a game's plug-in is no matter of ours.
     let ours = ["c10", "torch", "at6", "cuda", "cublas", "cudnn", "nccl", "ncclComm", "nvJit"];
-    ours.iter().any(|word| symbol.contains(word)).then_some(FrameworkMessage::UndefinedSymbol { library, symbol })
+    ours.iter()
+        .any(|word| symbol.contains(word))
+        .then_some(FrameworkMessage::UndefinedSymbol { library, symbol })
 }
 
 fn versions(line: &Line<'_>, facts: &mut Facts) {

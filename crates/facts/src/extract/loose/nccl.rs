@@ -41,7 +41,7 @@ pattern! {
 }
 pattern! {
     /// `cuDeviceCanAccessPeer says 1`, `torch.cuda.can_device_access_peer(0, 1) = True`.
-    CAN_ACCESS = r"(?i)\bcan_?(?:device_?)?access_?peer\w*(?:\([^)]{0,30}\))?[^\n]{0,24}?(?:=|:|→|->|\bis\b|\breturn(?:s|ed)?\b|\bsays?\b|\bgives?\b|\breports?\b|\banswers?\b)\s*[`'(]?(?P<can>1|0|true|false|yes|no)\b"
+    CAN_ACCESS = r"(?i)(?:\b|cuDevice|cudaDevice)can_?(?:device_?)?access_?peer\w*(?:\([^)]{0,30}\))?[^\n]{0,24}?(?:=|:|→|->|\bis\b|\breturn(?:s|ed)?\b|\bsays?\b|\bgives?\b|\breports?\b|\banswers?\b)\s*[`'(]?(?P<can>1|0|true|false|yes|no)\b"
 }
 pattern! { ADVERTISED = r"(?i)\b(?:P2P|peer(?:[- ]to[- ]peer)?(?: access)?)\b[^\n.]{0,24}\b(?:is |are )?(?:reported|listed|advertised|shown|claimed) (?:as |to be )?(?:supported|available|possible|OK|working|accessible)" }
 pattern! { REFUSED = r"(?i)peer access is not supported between these two devices|Peer to Peer access is not available amongst GPUs|\bcudaErrorPeerAccessUnsupported\b|\bCUDA_ERROR_PEER_ACCESS_UNSUPPORTED\b" }
@@ -178,4 +178,77 @@ fn multicast(line: &Line<'_>, facts: &mut Facts) {
     });
     facts.mentions_gpu = true;
     push(&mut facts.fabric.multicast_failures, code, line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines_of;
+    use super::*;
+
+    fn results(text: &str) -> Vec<PeerResult> {
+        lines_of(text).p2p.runs.into_iter().map(|run| run.value.result).collect()
+    }
+
+    #[test]
+    fn what_nccl_and_its_tests_print() {
+        use PeerResult::{Completed, Failed, Hung, WrongData};
+        for (line, wanted) in [
+            ("[rank0]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)", Hung),
+            ("ncclUnhandledCudaError: Call to CUDA function failed.", Failed),
+            ("h:1:2 [0] x.cc:1 NCCL WARN Cuda failure 'invalid argument'", Failed),
+            (
+                "     8388608   2097152     float     sum      -1   630.4   13.15   13.15      0",
+                Completed,
+            ),
+            ("Verification error @ element 1: val = 0.000000, ref = 4.000000", WrongData),
+        ] {
+            assert_eq!(results(line), [wanted], "{line}");
+        }
+        assert!(results("NCCL WARN Failed to open libibverbs.so[.1]").is_empty());
+        let facts = lines_of("h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n");
+        assert!(facts.p2p.nccl_uses_p2p.is_seen());
+        let facts =
+            lines_of("NCCL INFO GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 8 > 5)");
+        assert_eq!(facts.p2p.given_up.len(), 1);
+        assert_eq!(lines_of("NCCL WARN something odd").p2p.nccl_warnings.len(), 1);
+    }
+
+    #[test]
+    fn who_can_access_whom() {
+        for (line, can) in [
+            ("Device=0 CAN Access Peer Device=1", true),
+            ("Device=0 CANNOT Access Peer Device=1", false),
+            ("> Peer access from NVIDIA X (GPU0) -> NVIDIA X (GPU1) : No", false),
+            ("cuDeviceCanAccessPeer says 1", true),
+            ("torch.cuda.can_device_access_peer(0, 1) returns False", false),
+            ("CUDA error: peer access is not supported between these two devices", false),
+            ("P2P is reported as supported", true),
+        ] {
+            let facts = lines_of(line);
+            let answers: Vec<bool> = facts.p2p.access.iter().map(|seen| seen.value.1).collect();
+            assert_eq!(answers, [can], "{line}");
+        }
+        assert_eq!(lines_of("nvidia-smi topo -p2p r says CNS").p2p.words.len(), 1);
+        assert!(lines_of("  CNS  = Chipset not supported").p2p.words.is_empty());
+    }
+
+    #[test]
+    fn multicast_that_fails_and_multicast_that_is_there() {
+        for (line, code) in [
+            (
+                "nvls.cc:379 NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory : CUDA error 401 'x'",
+                Some(401),
+            ),
+            ("cuMulticastBindMem returned CUDA_ERROR_ILLEGAL_STATE", Some(401)),
+            ("NVLS setup fails", None),
+        ] {
+            let facts = lines_of(line);
+            let codes: Vec<Option<i64>> =
+                facts.fabric.multicast_failures.iter().map(|seen| seen.value).collect();
+            assert_eq!(codes, [code], "{line}");
+        }
+        let facts = lines_of("NCCL INFO NVLS multicast support is not available on dev 0");
+        assert_eq!(facts.fabric.multicast_available.value(), Some(&false));
+        assert!(facts.fabric.multicast_failures.is_empty());
+    }
 }

@@ -47,7 +47,10 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
 /// NVML, nvidia-smi or the NVIDIA driver.
 fn about_nvml(line: &Line<'_>, code: Option<i64>) -> bool {
     // The container hook has errors of its own, and passes NVML's on by name.
-    if line.has("nvidia-container-cli:") && !line.has("nvml error") && !line.has("Failed to initialize") {
+    if line.has("nvidia-container-cli:")
+        && !line.has("nvml error")
+        && !line.has("Failed to initialize")
+    {
         return false;
     }
     // The kernel's lines on a GPU that needs a reset are none of NVML's.
@@ -56,10 +59,14 @@ fn about_nvml(line: &Line<'_>, code: Option<i64>) -> bool {
     }
     let lower = line.text.to_lowercase();
     // A word or two that stand for a code elsewhere too: "chipset not supported" in a matrix.
-    let generic = matches!(code, Some(3 | 6 | 10 | 999)) && !lower.contains("no devices were found");
-    let reported = ["nvml", "fail", "error", "unable", "could"].iter().any(|word| lower.contains(word));
+    let generic =
+        matches!(code, Some(3 | 6 | 10 | 999)) && !lower.contains("no devices were found");
+    let reported =
+        ["nvml", "fail", "error", "unable", "could"].iter().any(|word| lower.contains(word));
     if generic && !reported {
         return false;
     }
-    ["nvml", "nvidia", "no devices were found", "driver/library", "gpu"].iter().any(|word| lower.contains(word))
+    ["nvml", "nvidia", "no devices were found", "driver/library", "gpu"]
+        .iter()
+        .any(|word| lower.contains(word))
 }

@@ -14,69 +14,83 @@ use words::Words;
 pub(super) use words::about_peers;
 pub(crate) use words::switches;
 
-/// Longest paragraph and most statements that are read.
+/// Longest paragraph, most clauses of one and most statements that are read.
 const PARAGRAPH_LIMIT: usize = 4096;
+const CLAUSES_LIMIT: usize = 64;
 const LIMIT: usize = 128;
 
-/// Reads the statements of a text.
+/// Reads the statements of a text, paragraph by paragraph.
 pub(super) fn read(item: &RawItem, text: &str, facts: &mut Facts) {
-    const MARKS: [&str; 17] = [
-        "nccl",
-        "p2p",
-        "reduce",
-        "gpu",
-        "tp",
-        "iommu",
-        "peer",
-        "bridge",
-        "acs",
-        "vt-d",
-        "amd-vi",
-        "distributed",
-        "collective",
-        "parallel",
-        "ddp",
-        "rank",
-        "busbw",
-    ];
-    for (number, paragraph) in paragraphs(text) {
-        let lower = paragraph.to_ascii_lowercase();
-        if !MARKS.iter().any(|mark| lower.contains(mark)) {
-            continue;
-        }
-        let mut subject = false;
-        for (offset, clause) in clauses(&paragraph) {
-            let at = u32::try_from(paragraph[..offset].matches('\n').count()).unwrap_or(0);
-            let line = Line { item, number: number + at, text: clause.trim() };
-            subject |= words::is_subject(clause);
-            self::clause(&line, subject, facts);
-        }
-    }
-}
-
-/// Lines of prose that belong together, with the first one's number. Line ends stay, so that a
-/// clause finds its own line.
-fn paragraphs(text: &str) -> Vec<(u32, String)> {
-    let mut out: Vec<(u32, String)> = Vec::new();
-    let mut open = false;
+    let mut paragraph = Paragraph::default();
     for (number, line) in crate::parse::numbered(text) {
         let line = bounded(line);
         if !is_prose(line) {
-            open = false;
+            paragraph.end(item, facts);
             continue;
         }
         // A list item or a heading begins anew.
         let begins = line.trim_start().starts_with(['-', '*', '#', '•']);
-        match out.last_mut().filter(|(_, held)| open && !begins && held.len() < PARAGRAPH_LIMIT) {
-            Some((_, held)) => {
-                held.push('\n');
-                held.push_str(line);
-            }
-            None => out.push((number, line.to_owned())),
+        if begins || paragraph.text.len() > PARAGRAPH_LIMIT {
+            paragraph.end(item, facts);
         }
-        open = true;
+        paragraph.add(number, line);
     }
-    out
+    paragraph.end(item, facts);
+}
+
+/// Lines of prose that belong together. Line ends stay, so that a clause finds its own line.
+#[derive(Default)]
+struct Paragraph {
+    first_line: u32,
+    text: String,
+}
+
+impl Paragraph {
+    fn add(&mut self, number: u32, line: &str) {
+        if self.text.is_empty() {
+            self.first_line = number;
+        } else {
+            self.text.push('\n');
+        }
+        self.text.push_str(line);
+    }
+
+    /// Reads what was gathered and begins anew.
+    fn end(&mut self, item: &RawItem, facts: &mut Facts) {
+        const MARKS: [&str; 18] = [
+            "nccl",
+            "p2p",
+            "reduce",
+            "gpu",
+            " tp",
+            "=tp",
+            "iommu",
+            "peer",
+            "bridge",
+            "acs",
+            "vt-d",
+            "amd-vi",
+            "distributed",
+            "collective",
+            "parallel",
+            "ddp",
+            "rank",
+            "busbw",
+        ];
+        let text = std::mem::take(&mut self.text);
+        let lower = text.to_ascii_lowercase();
+        if !MARKS.iter().any(|mark| lower.contains(mark)) {
+            return;
+        }
+        let mut subject = false;
+        let mut number = self.first_line;
+        for part in clauses(&text) {
+            subject |= words::is_subject(part);
+            let line = Line { item, number, text: part.trim() };
+            clause(&line, subject, facts);
+            number += u32::try_from(part.matches('\n').count()).unwrap_or(0);
+        }
+    }
 }
 
 /// Words in a row, as against a table, a log line with a stamp or code.
@@ -91,8 +105,8 @@ fn is_prose(line: &str) -> bool {
     !log && words >= 2 && letters * 2 > text.chars().count()
 }
 
-/// Clauses with their offsets: sentences, and the parts of one that tell of different runs.
-fn clauses(paragraph: &str) -> Vec<(usize, &str)> {
+/// Sentences, and the parts of one that tell of different runs.
+fn clauses(paragraph: &str) -> Vec<&str> {
     // What ends a clause, and how much of it still belongs to that clause.
     const ENDS: [(&str, usize); 12] = [
         (". ", 2),
@@ -109,13 +123,14 @@ fn clauses(paragraph: &str) -> Vec<(usize, &str)> {
         (" -- ", 1),
     ];
     let mut out = Vec::new();
-    let mut start = 0;
-    while let Some(rest) = paragraph.get(start..).filter(|rest| !rest.is_empty()) {
+    let mut rest = paragraph;
+    // A text of nothing but full stops must stay cheap.
+    while !rest.is_empty() && out.len() < CLAUSES_LIMIT {
         let ends = ENDS.iter().filter_map(|(end, kept)| rest.find(end).map(|at| at + kept));
         let next = ends.min().unwrap_or(rest.len()).max(1);
-        let Some(clause) = rest.get(..next) else { break };
-        out.push((start, clause));
-        start += next;
+        let Some((part, after)) = rest.split_at_checked(next) else { break };
+        out.push(part);
+        rest = after;
     }
     out
 }

@@ -40,7 +40,7 @@ pattern! { NO_INSTANCE = r"(?i)\bNo MIG devices found\b|\bno MIG (?:instances?|d
 const LIMIT: usize = 256;
 
 pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
-    const MARKS: [&str; 15] = [
+    const MARKS: [&str; 16] = [
         "MPS",
         "mps",
         "ompute",
@@ -56,6 +56,7 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
         " Control ",
         " Server ",
         "E. ",
+        "daemon",
     ];
     if !MARKS.iter().any(|mark| line.text.contains(mark)) {
         return;
@@ -139,4 +140,63 @@ fn mode(line: &Line<'_>, facts: &mut Facts) {
     };
     facts.mentions_gpu = true;
     facts.share.compute_mode_told.or_better(Observed::seen(mode.to_owned(), line.origin()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines_of;
+    use super::*;
+
+    #[test]
+    fn the_daemons_log() {
+        let facts = lines_of(
+            "[2026-05-31 23:46:49.893 Control 11107] CUDA MPS Control binary version: 13030\n\
+             [2026-05-31 23:46:50.001 Control 11107] Server 97 exited with status 1\n\
+             [2026-05-31 23:46:50.002 Control 11107] User did not send valid credentials\n",
+        );
+        assert_eq!(facts.share.mps_daemon.value(), Some(&true));
+        assert_eq!(facts.share.mps_cuda.value(), Some(&13030));
+        assert_eq!(facts.share.mps_failures.len(), 1);
+        let facts = lines_of("root 311 0.0 Ssl 10:01 0:00 nvidia-cuda-mps-control -d");
+        assert_eq!(facts.share.mps_daemon.value(), Some(&true));
+        assert!(lines_of("echo quit | nvidia-cuda-mps-control").share.mps_daemon.is_unknown());
+        let gone = lines_of("ls: cannot access '/tmp/nvidia-mps': No such file or directory");
+        assert!(gone.share.mps_pipe.absent().is_some());
+        assert!(lines_of("/tmp/nvidia-mps/control").share.mps_pipe.is_seen());
+    }
+
+    #[test]
+    fn statements_modes_and_assertions() {
+        for (text, wanted) in [
+            ("it hangs only while the MPS pipe directory is visible", MpsStatement::OnlyWithMps),
+            ("with the host driver's libcuda first it works", MpsStatement::WorksWithHostLibrary),
+            (
+                "works when the daemon is started inside the container",
+                MpsStatement::WorksWhenShared,
+            ),
+        ] {
+            let said: Vec<_> =
+                lines_of(text).share.mps_statements.into_iter().map(|seen| seen.value).collect();
+            assert_eq!(said, [wanted], "{text}");
+        }
+        assert_eq!(
+            lines_of("the MPS daemon is running there").share.mps_daemon.value(),
+            Some(&true)
+        );
+        for (text, wanted) in [
+            ("Compute M. column: E. Process", "Exclusive_Process"),
+            ("the GPU is in prohibited mode", "Prohibited"),
+            (
+                "| N/A   38C    P0    56W / 300W |    312MiB / 16160MiB |      0%   E. Thread |",
+                "Exclusive_Thread",
+            ),
+        ] {
+            let told = lines_of(text).share.compute_mode_told;
+            assert_eq!(told.value().map(String::as_str), Some(wanted), "{text}");
+        }
+        let said =
+            lines_of("RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED");
+        assert_eq!(said.share.index_beyond_count.len(), 1);
+        assert!(lines_of("|  No MIG devices found   |").share.mig_devices.absent().is_some());
+    }
 }

@@ -35,7 +35,9 @@ pub(super) fn condition(text: &str) -> Option<String> {
 
 /// The sentences of a line. A dot within a number, a path or a name ends none.
 pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.split("; ").flat_map(|part| part.split_inclusive(". ")).filter(|part| !part.trim().is_empty())
+    text.split("; ")
+        .flat_map(|part| part.split_inclusive(". "))
+        .filter(|part| !part.trim().is_empty())
 }
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {

@@ -28,12 +28,17 @@ fn stage(call: &str) -> Option<Stage> {
             Stage::Context
         }
         "cuMemAlloc" | "cuMemAlloc_v2" => Stage::Allocation,
-        "cuMemcpyHtoD" | "cuMemcpyHtoD_v2" | "cuMemcpyDtoH" | "cuMemcpyDtoH_v2" | "compare-copy" => {
-            Stage::Copy
-        }
-        "cuModuleLoadData" | "cuModuleGetFunction" | "cuLaunchKernel" | "cuCtxSynchronize"
+        "cuMemcpyHtoD" | "cuMemcpyHtoD_v2" | "cuMemcpyDtoH" | "cuMemcpyDtoH_v2"
+        | "compare-copy" => Stage::Copy,
+        "cuModuleLoadData"
+        | "cuModuleGetFunction"
+        | "cuLaunchKernel"
+        | "cuCtxSynchronize"
         | "compare-kernel" => Stage::Kernel,
-        "cuMemFree" | "cuMemFree_v2" | "cuModuleUnload" | "cuDevicePrimaryCtxRelease"
+        "cuMemFree"
+        | "cuMemFree_v2"
+        | "cuModuleUnload"
+        | "cuDevicePrimaryCtxRelease"
         | "cuDevicePrimaryCtxRelease_v2" => Stage::Free,
         _ if call.starts_with("cuDevice") => Stage::Device,
         _ => return None,

@@ -91,11 +91,12 @@ fn answer(call: &ProbeCall, facts: &mut Facts) {
 
 fn gpu<'a>(index: u32, call: &ProbeCall, facts: &'a mut Facts) -> &'a mut NvmlGpu {
     let gpus = &mut facts.nvml.gpus;
-    let position = gpus.iter().position(|gpu| gpu.value.index == Some(index)).unwrap_or_else(|| {
-        let value = NvmlGpu { index: Some(index), ..NvmlGpu::default() };
-        gpus.push(Seen::new(value, call.origin.clone()));
-        gpus.len() - 1
-    });
+    let position =
+        gpus.iter().position(|gpu| gpu.value.index == Some(index)).unwrap_or_else(|| {
+            let value = NvmlGpu { index: Some(index), ..NvmlGpu::default() };
+            gpus.push(Seen::new(value, call.origin.clone()));
+            gpus.len() - 1
+        });
     &mut gpus[position].value
 }
 

@@ -75,7 +75,8 @@ fn weigh(facts: &Facts) -> Weighing {
     let contained = contained(facts);
     let Some(failed) = mismatch(facts) else { return weighing };
     let foreign = foreign(facts);
-    let bundled = foreign.as_ref().is_some_and(|library| library.path.as_deref().is_some_and(is_private));
+    let bundled =
+        foreign.as_ref().is_some_and(|library| library.path.as_deref().is_some_and(is_private));
     if !contained && !bundled {
         return weighing;
     }
@@ -91,7 +92,8 @@ fn weigh(facts: &Facts) -> Weighing {
         return weighing;
     }
     let place = if contained { "in this container" } else { "with this application" };
-    let module = readings::driver_version(facts).map_or(String::new(), |seen| seen.value.to_string());
+    let module =
+        readings::driver_version(facts).map_or(String::new(), |seen| seen.value.to_string());
     let statement = format!("{} {place} is {}, the module {module}", library.name, library.version);
     weighing.supports(Strong, statement, &library.origin);
     weighing.supports(Moderate, failed.value.clone(), &failed.origin);
@@ -102,16 +104,21 @@ fn weigh(facts: &Facts) -> Weighing {
 
 /// It runs in a container, or a report says so without a kind.
 fn contained(facts: &Facts) -> bool {
-    machine::in_container(facts) || facts.host.container_told.is_seen() && !facts.host.container.is_seen()
+    machine::in_container(facts)
+        || facts.host.container_told.is_seen() && !facts.host.container.is_seen()
 }
 
 /// The answers of libraries that do not fit the module.
 fn mismatch(facts: &Facts) -> Option<Seen<String>> {
     if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_VERSION_MISMATCH) {
-        return Some(Seen::new("NVML answers 18, driver/library version mismatch".to_owned(), origin));
+        return Some(Seen::new(
+            "NVML answers 18, driver/library version mismatch".to_owned(),
+            origin,
+        ));
     }
     let codes = [code::DRIVER_MISMATCH, code::COMPAT_NOT_SUPPORTED];
-    let (number, trial) = readings::init_failure(facts).filter(|(number, _)| codes.contains(number))?;
+    let (number, trial) =
+        readings::init_failure(facts).filter(|(number, _)| codes.contains(number))?;
     Some(Seen::new(format!("cuInit answers {number}, driver mismatch"), trial.origin.clone()))
 }
 
@@ -143,9 +150,20 @@ fn foreign(facts: &Facts) -> Option<Foreign> {
 /// A folder that no driver package of a distribution and no engine uses.
 fn is_private(path: &str) -> bool {
     const PRIVATE: [&str; 10] = [
-        "/usr/local/lib/", "/opt/", "/home/", "/root/", "site-packages", "conda", "/snap/", "/app/", "/mnt/", "/tmp/",
+        "/usr/local/lib/",
+        "/opt/",
+        "/home/",
+        "/root/",
+        "site-packages",
+        "conda",
+        "/snap/",
+        "/app/",
+        "/mnt/",
+        "/tmp/",
     ];
-    PRIVATE.iter().any(|part| path.contains(part)) && !path.contains("/opt/nvidia") && !path.contains("/opt/cuda")
+    PRIVATE.iter().any(|part| path.contains(part))
+        && !path.contains("/opt/nvidia")
+        && !path.contains("/opt/cuda")
 }
 
 /// Where a mount covers exactly this file.
@@ -162,7 +180,8 @@ fn mount_of(facts: &Facts, path: &str) -> Option<Origin> {
 
 /// What shows that the library is the image's.
 fn proof(facts: &Facts, library: &Foreign, weighing: &mut Weighing) {
-    let whole = facts.sandbox.mounts.as_seen().filter(|seen| seen.origin.item.ends_with("/mountinfo"));
+    let whole =
+        facts.sandbox.mounts.as_seen().filter(|seen| seen.origin.item.ends_with("/mountinfo"));
     match (whole, &library.path) {
         (Some(mounts), Some(path)) if machine::in_container(facts) => {
             let statement = format!("{path} is a file of the image: nothing is mounted there");
@@ -221,7 +240,9 @@ fn same_or_unknown(facts: &Facts, weighing: &mut Weighing) {
     };
     let equal = |seen: &&Seen<LibraryFile>| {
         let version = seen.value.version.as_ref();
-        version.is_some_and(|version| version.same_release(&module.value) && version.is_exact() == module.value.is_exact())
+        version.is_some_and(|version| {
+            version.same_release(&module.value) && version.is_exact() == module.value.is_exact()
+        })
     };
     if let Some(seen) = facts.library.nvml.as_seen().filter(equal) {
         let statement = format!("the libraries here are {}, as the module is", module.value);
@@ -245,7 +266,8 @@ fn without_versions(facts: &Facts, failed: &Seen<String>, weighing: &mut Weighin
 }
 
 fn remedy(facts: &Facts) -> Remedy {
-    let version = readings::driver_version(facts).map_or("VERSION".to_owned(), |seen| seen.value.to_string());
+    let version =
+        readings::driver_version(facts).map_or("VERSION".to_owned(), |seen| seen.value.to_string());
     if sandbox::in_lxc(facts) {
         return Remedy::new(Impact::RestartsProcess, "GPU programs in this container")
             .step_to(

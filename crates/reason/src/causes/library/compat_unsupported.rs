@@ -51,7 +51,8 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
     if let Some(trial) = readings::init_failed_with(facts, code::COMPAT_NOT_SUPPORTED) {
-        let statement = "cuInit answers 804: forward compatibility was attempted where it is not supported";
+        let statement =
+            "cuInit answers 804: forward compatibility was attempted where it is not supported";
         weighing.supports(Strong, statement, &trial.origin);
         by_library(facts, &mut weighing);
         by_class(facts, &mut weighing);
@@ -77,7 +78,11 @@ fn by_library(facts: &Facts, weighing: &mut Weighing) {
     if is_compat(file) {
         let statement = match (&file.version, module) {
             (Some(version), Some(module)) if !version.same_release(&module.value) => {
-                format!("libcuda is {version} from {}, the module {}", folder(&file.path), module.value)
+                format!(
+                    "libcuda is {version} from {}, the module {}",
+                    folder(&file.path),
+                    module.value
+                )
             }
             _ => format!("libcuda comes from {}", file.path),
         };
@@ -86,7 +91,8 @@ fn by_library(facts: &Facts, weighing: &mut Weighing) {
         let statement = format!("libcuda comes from {}, which is no compat folder", file.path);
         weighing.rules_out(statement, &file.origin);
     } else {
-        let statement = format!("the loader's cache leads to {}, which is no compat folder", file.path);
+        let statement =
+            format!("the loader's cache leads to {}, which is no compat folder", file.path);
         weighing.objects(Moderate, statement, &file.origin);
     }
 }
@@ -119,27 +125,45 @@ fn is_geforce(name: &str) -> bool {
         (digits.len() == 4).then_some(digits)
     });
     let consumer = number.is_some_and(|digits| {
-        lower.contains("gtx") || lower.contains("rtx") && matches!(digits.get(1..3), Some("05" | "06" | "07" | "08" | "09"))
+        lower.contains("gtx")
+            || lower.contains("rtx")
+                && matches!(digits.get(1..3), Some("05" | "06" | "07" | "08" | "09"))
     });
     lower.contains("geforce") || lower.contains("titan") || consumer
 }
 
 fn surroundings(facts: &Facts, weighing: &mut Weighing) {
-    if let Some(seen) = facts.process.env.get("LD_LIBRARY_PATH").filter(|seen| seen.value.contains("/compat")) {
+    if let Some(seen) =
+        facts.process.env.get("LD_LIBRARY_PATH").filter(|seen| seen.value.contains("/compat"))
+    {
         weighing.supports(Moderate, "LD_LIBRARY_PATH names a compat folder", &seen.origin);
     }
     if let Some(file) = facts.library.others.iter().find(|file| is_compat(file)) {
-        weighing.supports(Moderate, format!("a compat libcuda lies in {}", folder(&file.path)), &file.origin);
+        weighing.supports(
+            Moderate,
+            format!("a compat libcuda lies in {}", folder(&file.path)),
+            &file.origin,
+        );
     }
-    if let Some(package) = facts.library.driver_packages.iter().find(|seen| seen.value.starts_with("cuda-compat")) {
-        weighing.supports(Moderate, format!("the package {} is installed", package.value), &package.origin);
+    if let Some(package) =
+        facts.library.driver_packages.iter().find(|seen| seen.value.starts_with("cuda-compat"))
+    {
+        weighing.supports(
+            Moderate,
+            format!("the package {} is installed", package.value),
+            &package.origin,
+        );
     }
     shown_cuda(facts, weighing);
     if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_VERSION_MISMATCH) {
         let statement = "NVML answers 18 as well, and it has no compat library";
         weighing.objects(Strong, statement, &origin);
     } else if let Some(origin) = readings::nvml_works(facts) {
-        weighing.supports(Weak, "NVML answers, so that the driver's own libraries fit the module", &origin);
+        weighing.supports(
+            Weak,
+            "NVML answers, so that the driver's own libraries fit the module",
+            &origin,
+        );
     }
     let cured = facts.cuda.trials.iter().find(|trial| {
         let under = trial.under.as_deref().unwrap_or_default();
@@ -185,7 +209,8 @@ fn otherwise(facts: &Facts, file: &LibraryFile, weighing: &mut Weighing) {
             weighing.supports(Strong, statement, &file.origin);
             weighing.supports(Moderate, "cuInit answers 803, driver mismatch", &trial.origin);
         } else {
-            let statement = "cuInit answers 803: the two are of releases that do not go together at all";
+            let statement =
+                "cuInit answers 803: the two are of releases that do not go together at all";
             weighing.rules_out(statement, &trial.origin);
         }
     }
@@ -206,7 +231,11 @@ fn remedy(facts: &Facts) -> Remedy {
             "puts the driver's own folder first",
         )
     } else {
-        remedy.step_to(Place::Program, format!("export LD_LIBRARY_PATH={own}"), "puts the driver's own folder first")
+        remedy.step_to(
+            Place::Program,
+            format!("export LD_LIBRARY_PATH={own}"),
+            "puts the driver's own folder first",
+        )
     };
     let place = if in_container { Place::Container } else { Place::Here };
     remedy
@@ -235,7 +264,13 @@ mod tests {
         for name in ["GTX 1650", "NVIDIA GeForce RTX 3090", "RTX 4070 Ti", "TITAN RTX"] {
             assert!(is_geforce(name), "{name}");
         }
-        for name in ["NVIDIA H100 80GB HBM3", "RTX 6000 Ada Generation", "Quadro RTX 8000", "Tesla T4", "RTX A6000"] {
+        for name in [
+            "NVIDIA H100 80GB HBM3",
+            "RTX 6000 Ada Generation",
+            "Quadro RTX 8000",
+            "Tesla T4",
+            "RTX A6000",
+        ] {
             assert!(!is_geforce(name), "{name}");
         }
     }

@@ -57,9 +57,8 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 };
 
 /// Libraries that many preload and that have nothing to do with the driver.
-const HARMLESS: [&str; 8] = [
-    "tcmalloc", "jemalloc", "mimalloc", "libstdc++", "libgomp", "libiomp", "libasan", "libgcc",
-];
+const HARMLESS: [&str; 8] =
+    ["tcmalloc", "jemalloc", "mimalloc", "libstdc++", "libgomp", "libiomp", "libasan", "libgcc"];
 
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
@@ -166,7 +165,8 @@ fn complaints(facts: &Facts, weighing: &mut Weighing) {
 fn without(facts: &Facts, known: bool, weighing: &mut Weighing) {
     match facts.process.tried(|lever| lever == Lever::Interposer) {
         Some((attempt, origin)) if attempt.helped => {
-            weighing.confirms("it works without that library, or with it told to do nothing", origin);
+            weighing
+                .confirms("it works without that library, or with it told to do nothing", origin);
         }
         Some((_, origin)) => {
             weighing.rules_out("it is the same without that library", origin);

@@ -74,9 +74,10 @@ fn weigh(facts: &Facts) -> Weighing {
         }
     }
     traces(facts, &mut weighing);
-    let failed = facts.cuda.plain().find(|trial| {
-        trial.failure_code() == Some(code::NO_DEVICE) && trial.stage <= Stage::Count
-    });
+    let failed = facts
+        .cuda
+        .plain()
+        .find(|trial| trial.failure_code() == Some(code::NO_DEVICE) && trial.stage <= Stage::Count);
     if let Some(trial) = failed {
         let statement = "cuInit answers 100, as the Linux libcuda does where it finds no node";
         weighing.supports(Moderate, statement, &trial.origin);
@@ -86,7 +87,11 @@ fn weigh(facts: &Facts) -> Weighing {
     }
     weighing.supports(Weak, "the machine is WSL", &wsl.origin);
     if let Some(origin) = readings::nvml_works(facts) {
-        weighing.supports(Weak, "nvidia-smi works, so that the driver of Windows is there", &origin);
+        weighing.supports(
+            Weak,
+            "nvidia-smi works, so that the driver of Windows is there",
+            &origin,
+        );
     } else if let Some((number, origin)) = readings::nvml_failure(facts) {
         let strength = if facts.library.driver_packages.is_empty() { Moderate } else { Weak };
         weighing.objects(strength, format!("NVML fails as well, with {number}"), &origin);
@@ -111,7 +116,8 @@ fn by_library(facts: &Facts, file: &LibraryFile, weighing: &mut Weighing) {
 
 /// Packages of a Linux driver, and what happens with WSL's folder in front.
 fn traces(facts: &Facts, weighing: &mut Weighing) {
-    let driver = facts.library.driver_packages.iter().find(|seen| !seen.value.starts_with("cuda-compat"));
+    let driver =
+        facts.library.driver_packages.iter().find(|seen| !seen.value.starts_with("cuda-compat"));
     if let Some(package) = driver {
         let statement = format!("{} is installed inside WSL", package.value);
         weighing.supports(Strong, statement, &package.origin);

@@ -97,19 +97,18 @@ fn weigh(facts: &Facts) -> Weighing {
 fn refused(facts: &Facts, path: &str, mount: &Mount, weighing: &mut Weighing) {
     let name = short(path);
     match facts.node.opens.get(path) {
-        Some((NodeOpen::Failed(Errno::EACCES), origin)) => match open_to_all(facts, path) {
-            Some(mode) => {
+        Some((NodeOpen::Failed(Errno::EACCES), origin)) => {
+            if let Some(mode) = open_to_all(facts, path) {
+                let target = &mount.target;
                 let statement = format!(
-                    "open of {name} answers EACCES with mode {mode:04o}, and {} has nodev",
-                    mount.target
+                    "open of {name} answers EACCES with mode {mode:04o}, and {target} has nodev"
                 );
                 weighing.confirms(statement, origin);
-            }
-            None => {
+            } else {
                 weighing.supports(Strong, format!("open of {name} answers EACCES"), origin);
                 weighing.needs(Need::NodeListing);
             }
-        },
+        }
         Some((NodeOpen::Failed(errno), origin)) => {
             weighing.objects(Strong, format!("open of {name} answers {errno}, not EACCES"), origin);
         }

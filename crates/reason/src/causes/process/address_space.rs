@@ -106,8 +106,11 @@ fn weigh(facts: &Facts) -> Weighing {
 /// cuInit answers 2 (or what follows it does, when only a message is known), or the library cannot
 /// be mapped.
 fn failure(facts: &Facts) -> Option<Seen<String>> {
-    let mut memory =
-        facts.cuda.plain().filter(|trial| trial.failure_code() == Some(code::OUT_OF_MEMORY)).peekable();
+    let mut memory = facts
+        .cuda
+        .plain()
+        .filter(|trial| trial.failure_code() == Some(code::OUT_OF_MEMORY))
+        .peekable();
     let any = memory.peek().copied();
     if let Some(trial) = memory.find(|trial| trial.stage <= Stage::Count) {
         return Some(Seen::new("cuInit answers 2, out of memory".to_owned(), trial.origin.clone()));
@@ -126,7 +129,11 @@ fn failure(facts: &Facts) -> Option<Seen<String>> {
 
 fn remedy(_: &Facts) -> Remedy {
     Remedy::new(Impact::RestartsProcess, "the program in question")
-        .step_to(Place::Program, "ulimit -v unlimited", "in the shell or script that starts it; a hard limit needs root")
+        .step_to(
+            Place::Program,
+            "ulimit -v unlimited",
+            "in the shell or script that starts it; a hard limit needs root",
+        )
         .step_to(
             Place::Here,
             "grep -rn -E '\\bas\\b' /etc/security/limits.conf /etc/security/limits.d/",

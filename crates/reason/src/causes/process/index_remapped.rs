@@ -101,7 +101,10 @@ fn compare(facts: &Facts, weighing: &mut Weighing) {
             let (count, words) = &visible.value;
             if wanted.value >= *count {
                 let last = count.saturating_sub(1);
-                let statement = format!("{words}, so that the last index is {last}; {} is asked for", wanted.value);
+                let statement = format!(
+                    "{words}, so that the last index is {last}; {} is asked for",
+                    wanted.value
+                );
                 weighing.confirms(statement, &wanted.origin);
             } else {
                 let statement = format!("{words}, and index {} is among them", wanted.value);
@@ -111,7 +114,11 @@ fn compare(facts: &Facts, weighing: &mut Weighing) {
         (Some(visible), None) => {
             let (count, words) = &visible.value;
             let strength = if facts.process.env.contains_key(VARIABLE) { Moderate } else { Weak };
-            weighing.supports(strength, format!("{words} of the GPUs: indices 0 to {}", count.saturating_sub(1)), &visible.origin);
+            weighing.supports(
+                strength,
+                format!("{words} of the GPUs: indices 0 to {}", count.saturating_sub(1)),
+                &visible.origin,
+            );
             weighing.needs(Need::DeviceIndex);
         }
         (None, Some(wanted)) => {
@@ -134,7 +141,8 @@ fn there(facts: &Facts, weighing: &mut Weighing) {
     if let (Some(listed), Some(wanted)) = (listed, wanted)
         && listed.value > wanted
     {
-        let statement = format!("nvidia-smi lists {} GPUs, number {wanted} among them", listed.value);
+        let statement =
+            format!("nvidia-smi lists {} GPUs, number {wanted} among them", listed.value);
         weighing.supports(Moderate, statement, &listed.origin);
     } else if let Some(origin) = readings::nvml_works(facts) {
         weighing.supports(Weak, "nvidia-smi works", &origin);
@@ -144,12 +152,11 @@ fn there(facts: &Facts, weighing: &mut Weighing) {
 fn remedy(facts: &Facts) -> Remedy {
     let set = facts.process.env.get(VARIABLE).map(|seen| seen.value.clone());
     let highest = facts.process.ordinals_wanted.iter().map(|seen| seen.value).max();
-    let mut remedy = Remedy::new(Impact::RestartsProcess, "the program in question")
-        .step_to(
-            Place::Program,
-            "count from 0 within the visible set: cuda:0 is the first GPU that the variable names",
-            "in the program's own option or code (--gpu 0, torch.device(\"cuda:0\"))",
-        );
+    let mut remedy = Remedy::new(Impact::RestartsProcess, "the program in question").step_to(
+        Place::Program,
+        "count from 0 within the visible set: cuda:0 is the first GPU that the variable names",
+        "in the program's own option or code (--gpu 0, torch.device(\"cuda:0\"))",
+    );
     if set.is_some() {
         let index = highest.map_or("N".to_owned(), |index| index.to_string());
         remedy = remedy.step_to(

@@ -52,7 +52,12 @@ pub(super) fn tried(
 pub(super) fn gpus(facts: &Facts) -> u64 {
     let listed = [facts.nvml.gpus.len(), facts.module.gpus.len(), facts.pci.gpus().count()];
     let counted = facts.nvml.count.value().map_or(0, |count| u64::from(*count));
-    listed.into_iter().filter_map(|count| u64::try_from(count).ok()).chain([counted, 1]).max().unwrap_or(1)
+    listed
+        .into_iter()
+        .filter_map(|count| u64::try_from(count).ok())
+        .chain([counted, 1])
+        .max()
+        .unwrap_or(1)
 }
 
 /// Where cuInit's failure (or NVML's) was seen that a lack of descriptors or threads gives: a code

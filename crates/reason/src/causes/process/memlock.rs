@@ -55,7 +55,11 @@ fn weigh(facts: &Facts) -> Weighing {
     if let Some(seen) = ample(facts, NAME, SMALL) {
         let limit = seen.value.map_or("not limited".to_owned(), size);
         weighing.rules_out(format!("locked memory is {limit}"), &seen.origin);
-        weighing.supports(Moderate, "memory could not be registered with the network card", refused);
+        weighing.supports(
+            Moderate,
+            "memory could not be registered with the network card",
+            refused,
+        );
         return weighing;
     }
     weighing.supports(Strong, "memory could not be registered with the network card", refused);
@@ -112,6 +116,8 @@ fn remedy(facts: &Facts) -> Remedy {
     remedy
         .undo("rm /etc/security/limits.d/rdma.conf; systemctl revert slurmd")
         .verify("ulimit -l inside the job prints unlimited, and the job runs over the network card")
-        .will_not_help("editing limits.conf alone: a running daemon keeps the limit it was started with")
+        .will_not_help(
+            "editing limits.conf alone: a running daemon keeps the limit it was started with",
+        )
         .will_not_help("another NCCL or driver: a test of the card alone locks less and passes")
 }

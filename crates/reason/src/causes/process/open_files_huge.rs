@@ -116,9 +116,10 @@ fn slow(facts: &Facts) -> Option<Seen<String>> {
     if let Some(slow) = measured.or_else(told) {
         return Some(slow);
     }
-    let trial = facts.cuda.plain().find(|trial| {
-        trial.ok() && trial.seconds.is_some_and(|seconds| seconds >= SLOW_SECONDS)
-    })?;
+    let trial = facts
+        .cuda
+        .plain()
+        .find(|trial| trial.ok() && trial.seconds.is_some_and(|seconds| seconds >= SLOW_SECONDS))?;
     let seconds = trial.seconds.unwrap_or_default();
     Some(Seen::new(format!("{} takes {seconds:.0} s", trial.what), trial.origin.clone()))
 }
@@ -169,7 +170,11 @@ fn remedy(facts: &Facts) -> Remedy {
         "the program in question",
     );
     let remedy = if by_engine(facts) {
-        remedy.step_to(Place::Engine, "docker run --ulimit nofile=65536:65536 …", "for one container")
+        remedy.step_to(
+            Place::Engine,
+            "docker run --ulimit nofile=65536:65536 …",
+            "for one container",
+        )
     } else {
         remedy.step_to(Place::Program, "ulimit -n 65536", "in the shell or script that starts it")
     };

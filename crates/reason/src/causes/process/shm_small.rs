@@ -108,9 +108,15 @@ fn space(facts: &Facts, refused: bool, weighing: &mut Weighing) {
 /// The engine's command line: nothing that enlarges it, or something that does.
 fn options(started: &Seen<String>, weighing: &mut Weighing) {
     let text = &started.value;
-    let large = ["--shm-size", "--ipc=host", "--ipc host", "/dev/shm"].iter().any(|word| text.contains(word));
+    let large = ["--shm-size", "--ipc=host", "--ipc host", "/dev/shm"]
+        .iter()
+        .any(|word| text.contains(word));
     if large {
-        weighing.objects(Moderate, "the container was started with a larger /dev/shm", &started.origin);
+        weighing.objects(
+            Moderate,
+            "the container was started with a larger /dev/shm",
+            &started.origin,
+        );
     } else {
         let statement = "the container was started without --shm-size or --ipc=host: it has 64 MiB";
         weighing.supports(Moderate, statement, &started.origin);
@@ -123,7 +129,11 @@ fn remedy(facts: &Facts) -> Remedy {
     let remedy = Remedy::new(impact, "the job in question");
     let remedy = if engine {
         remedy
-            .step_to(Place::Engine, "docker run --shm-size=8g …", "or --ipc=host; shm_size: 8gb in a compose file")
+            .step_to(
+                Place::Engine,
+                "docker run --shm-size=8g …",
+                "or --ipc=host; shm_size: 8gb in a compose file",
+            )
             .step_to(
                 Place::Engine,
                 "in a pod: an emptyDir volume with medium: Memory, mounted at /dev/shm",
@@ -131,7 +141,11 @@ fn remedy(facts: &Facts) -> Remedy {
             )
     } else {
         remedy
-            .step_to(Place::Here, "ls -l /dev/shm/nccl-* 2>/dev/null", "what a job that was killed left there may be removed")
+            .step_to(
+                Place::Here,
+                "ls -l /dev/shm/nccl-* 2>/dev/null",
+                "what a job that was killed left there may be removed",
+            )
             .step_to(Place::Here, "mount -o remount,size=16G /dev/shm", "as root")
     };
     remedy

@@ -37,7 +37,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
             id: "sandbox.seccomp",
             tell: "a call answers EPERM or ENOSYS, and not EAGAIN; Seccomp is 2",
         },
-        LookAlike { id: "sandbox.proc-hidden", tell: "cuInit answers 304 and /proc is not mounted" },
+        LookAlike {
+            id: "sandbox.proc-hidden",
+            tell: "cuInit answers 304 and /proc is not mounted",
+        },
     ],
     references: &[
         "https://man7.org/linux/man-pages/man2/getrlimit.2.html",
@@ -89,7 +92,11 @@ fn weigh(facts: &Facts) -> Weighing {
 fn refused_only(facts: &Facts, weighing: &mut Weighing) {
     let failing = facts.cuda.plain().find(|trial| !trial.ok());
     if let (Some(refused), Some(_)) = (facts.process.refused(Refusal::Thread), failing) {
-        weighing.supports(Moderate, "a thread or process was refused for want of resources", refused);
+        weighing.supports(
+            Moderate,
+            "a thread or process was refused for want of resources",
+            refused,
+        );
         weighing.needs(Need::Limits);
     }
 }
@@ -99,7 +106,8 @@ fn by_user(facts: &Facts, refused: bool, weighing: &mut Weighing) {
     let root = facts.node.euid.as_seen().filter(|seen| seen.value == 0);
     match (lowest(facts, NAME), root) {
         (Some(seen), Some(root)) if seen.value <= SMALL && !refused => {
-            let statement = format!("the limit of processes is {}, and root is not held by it", seen.value);
+            let statement =
+                format!("the limit of processes is {}, and root is not held by it", seen.value);
             weighing.objects(Weak, statement, &root.origin);
         }
         (Some(seen), None) if seen.value <= FAILS_WITH => {
@@ -146,8 +154,16 @@ fn remedy(facts: &Facts) -> Remedy {
         )
     } else {
         remedy
-            .step_to(Place::Here, "ps -L -u $USER | wc -l; ulimit -u", "how many threads there are, and how many may be")
-            .step_to(Place::Program, "ulimit -u unlimited", "in the shell or script that starts it; a hard limit needs root")
+            .step_to(
+                Place::Here,
+                "ps -L -u $USER | wc -l; ulimit -u",
+                "how many threads there are, and how many may be",
+            )
+            .step_to(
+                Place::Program,
+                "ulimit -u unlimited",
+                "in the shell or script that starts it; a hard limit needs root",
+            )
             .step_to(
                 Place::Here,
                 "systemctl edit SERVICE, with [Service], TasksMax=infinity and LimitNPROC=infinity",

@@ -36,14 +36,17 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         (&OTHER_IMAGE, Lever::OtherImage),
     ];
     for clause in clauses(line.text) {
-        let helped = match (matches(&IN_VAIN, clause), matches(&WORKS, clause)) {
+        // The words for another image tell by themselves that it works.
+        let works = matches(&WORKS, clause) || matches(&OTHER_IMAGE, clause);
+        let helped = match (matches(&IN_VAIN, clause), works) {
             (true, _) => false,
             (false, true) if !matches(&WISH, clause) => true,
             (false, _) => continue,
         };
         for (pattern, lever) in table {
             if matches(pattern, clause) {
-                let lever = if pattern_is(pattern, &OPEN_FILES) { open_files(clause) } else { lever };
+                let lever =
+                    if pattern_is(pattern, &OPEN_FILES) { open_files(clause) } else { lever };
                 enter(Attempt { lever, helped }, line, facts);
             }
         }
@@ -83,8 +86,18 @@ mod tests {
     #[test]
     fn every_expression_compiles() {
         let all = [
-            &OPEN_FILES, &ADDRESS_SPACE, &THREADS, &LOCKED, &SHARED, &INTERPOSER, &INDEX,
-            &WSL_LIBRARIES, &OTHER_IMAGE, &WORKS, &IN_VAIN, &WISH,
+            &OPEN_FILES,
+            &ADDRESS_SPACE,
+            &THREADS,
+            &LOCKED,
+            &SHARED,
+            &INTERPOSER,
+            &INDEX,
+            &WSL_LIBRARIES,
+            &OTHER_IMAGE,
+            &WORKS,
+            &IN_VAIN,
+            &WISH,
         ];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }
@@ -93,7 +106,10 @@ mod tests {
     fn what_helped_and_what_did_not() {
         let helped = |lever| Attempt { lever, helped: true };
         for (text, attempt) in [
-            ("With --ulimit nofile=65536:65536 it takes 2 s.", helped(Lever::OpenFiles(Some(65536)))),
+            (
+                "With --ulimit nofile=65536:65536 it takes 2 s.",
+                helped(Lever::OpenFiles(Some(65536))),
+            ),
             ("Adding --shm-size=1g to docker run fixes it.", helped(Lever::SharedMemory)),
             ("It works with --ipc=host", helped(Lever::SharedMemory)),
             ("init takes 0.22 s with CUDA_DISABLE_CONTROL=true", helped(Lever::Interposer)),
@@ -105,8 +121,14 @@ mod tests {
             ("--shm-size=16g did not help", Attempt { lever: Lever::SharedMemory, helped: false }),
         ] {
             let facts = lines_of(text);
-            assert_eq!(facts.process.attempts.first().map(|seen| seen.value), Some(attempt), "{text}");
+            assert_eq!(
+                facts.process.attempts.first().map(|seen| seen.value),
+                Some(attempt),
+                "{text}"
+            );
         }
-        assert!(lines_of("Should I try --shm-size=1g? Would that work?").process.attempts.is_empty());
+        assert!(
+            lines_of("Should I try --shm-size=1g? Would that work?").process.attempts.is_empty()
+        );
     }
 }

@@ -53,7 +53,9 @@ mod tests {
 
     #[test]
     fn every_expression_compiles() {
-        assert!([&LIBRARY, &SHIM_LINE, &PRELOADED, &DENIED].iter().all(|pattern| pattern.is_some()));
+        assert!(
+            [&LIBRARY, &SHIM_LINE, &PRELOADED, &DENIED].iter().all(|pattern| pattern.is_some())
+        );
     }
 
     #[test]

@@ -72,7 +72,9 @@ pub(super) fn rows(line: &Line<'_>, facts: &mut Facts) {
         if let Some(limit) = parse::ulimit_one(flag, &found["value"]) {
             push(limit, line, facts);
         }
-    } else if let Some(found) = captures(&PRLIMIT_ROW, line.text).or_else(|| captures(&TRACED, line.text)) {
+    } else if let Some(found) =
+        captures(&PRLIMIT_ROW, line.text).or_else(|| captures(&TRACED, line.text))
+    {
         enter(&found["name"], &found["value"], 1, line, facts);
     } else if let Some(found) = captures(&OPTION, line.text)
         && super::super::statement::condition(line.text).is_none()
@@ -91,16 +93,12 @@ pub(super) fn read_typed(line: &Line<'_>, facts: &mut Facts) {
     rows(line, facts);
     let Some(found) = captures(&SET, line.text) else { return };
     let flag = found.name("flag").and_then(|flag| flag.as_str().chars().next());
-    let limit = match flag {
-        Some(flag) => parse::ulimit_one(flag, &found["value"]),
-        None => {
-            let name = found.name("name").map_or("", |name| name.as_str());
-            enter(name, &found["long"], 1, line, facts);
-            None
+    if let Some(flag) = flag {
+        if let Some(limit) = parse::ulimit_one(flag, &found["value"]) {
+            push(limit, line, facts);
         }
-    };
-    if let Some(limit) = limit {
-        push(limit, line, facts);
+    } else if let (Some(name), Some(long)) = (found.name("name"), found.name("long")) {
+        enter(name.as_str(), long.as_str(), 1, line, facts);
     }
 }
 
@@ -108,7 +106,10 @@ pub(super) fn read_typed(line: &Line<'_>, facts: &mut Facts) {
 /// the state of things.
 pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
     let by_rows = matches(&CURRENT, line.text) || matches(&NAMED, line.text);
-    if by_rows || matches(&CONFIGURED, line.text) || super::super::statement::condition(line.text).is_some() {
+    if by_rows
+        || matches(&CONFIGURED, line.text)
+        || super::super::statement::condition(line.text).is_some()
+    {
         return;
     }
     if let Some(found) = captures(&SAID, line.text) {
@@ -187,8 +188,18 @@ mod tests {
     #[test]
     fn every_expression_compiles() {
         let all = [
-            &SHELL_ROW, &PRLIMIT_ROW, &TRACED, &OPTION, &SAID, &NAMED, &CURRENT, &OPEN_FILES,
-            &LOCKED, &CONFIGURED, &PIDS, &SET,
+            &SHELL_ROW,
+            &PRLIMIT_ROW,
+            &TRACED,
+            &OPTION,
+            &SAID,
+            &NAMED,
+            &CURRENT,
+            &OPEN_FILES,
+            &LOCKED,
+            &CONFIGURED,
+            &PIDS,
+            &SET,
         ];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }
@@ -196,20 +207,52 @@ mod tests {
     #[test]
     fn the_forms_in_which_limits_are_told() {
         for (text, name, limit) in [
-            ("Max open files            16                   1048576              files", "Max open files", Some(16)),
+            (
+                "Max open files            16                   1048576              files",
+                "Max open files",
+                Some(16),
+            ),
             ("max locked memory       (kbytes, -l) 64", "Max locked memory", Some(65536)),
             ("open files                          (-n) 1024", "Max open files", Some(1024)),
-            ("NOFILE     max number of open files                1024   1048576 files", "Max open files", Some(1024)),
-            ("getrlimit(RLIMIT_NOFILE, {rlim_cur=1073741816, rlim_max=1073741816}) = 0", "Max open files", Some(1_073_741_816)),
-            ("prlimit64(0, RLIMIT_AS, NULL, {rlim_cur=4000000*1024, rlim_max=RLIM64_INFINITY}) = 0", "Max address space", Some(4_096_000_000)),
-            ("prlimit64(0, RLIMIT_MEMLOCK, NULL, {rlim_cur=RLIM64_INFINITY, rlim_max=RLIM64_INFINITY}) = 0", "Max locked memory", None),
-            ("docker run --ulimit memlock=-1:-1 --ulimit stack=67108864 img", "Max locked memory", None),
+            (
+                "NOFILE     max number of open files                1024   1048576 files",
+                "Max open files",
+                Some(1024),
+            ),
+            (
+                "getrlimit(RLIMIT_NOFILE, {rlim_cur=1073741816, rlim_max=1073741816}) = 0",
+                "Max open files",
+                Some(1_073_741_816),
+            ),
+            (
+                "prlimit64(0, RLIMIT_AS, NULL, {rlim_cur=4000000*1024, rlim_max=RLIM64_INFINITY}) = 0",
+                "Max address space",
+                Some(4_096_000_000),
+            ),
+            (
+                "prlimit64(0, RLIMIT_MEMLOCK, NULL, {rlim_cur=RLIM64_INFINITY, rlim_max=RLIM64_INFINITY}) = 0",
+                "Max locked memory",
+                None,
+            ),
+            (
+                "docker run --ulimit memlock=-1:-1 --ulimit stack=67108864 img",
+                "Max locked memory",
+                None,
+            ),
             ("LimitNOFILE=infinity", "Max open files", None),
             ("In the job `ulimit -l` printed 8192.", "Max locked memory", Some(8 << 20)),
             ("ulimit -v 4000000", "Max address space", Some(4_096_000_000)),
             ("ulimit -n inside the container: 1073741816", "Max open files", Some(1_073_741_816)),
-            ("libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.", "Max locked memory", Some(65536)),
-            ("ibv_reg_mr failed: Cannot allocate memory : Please set max locked memory (ulimit -l) to 'unlimited' (current: 64 kbytes)", "Max locked memory", Some(65536)),
+            (
+                "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.",
+                "Max locked memory",
+                Some(65536),
+            ),
+            (
+                "ibv_reg_mr failed: Cannot allocate memory : Please set max locked memory (ulimit -l) to 'unlimited' (current: 64 kbytes)",
+                "Max locked memory",
+                Some(65536),
+            ),
             ("the open files limit of the service is 20", "Max open files", Some(20)),
         ] {
             assert_eq!(told(text), [(name, limit)], "{text}");

@@ -18,7 +18,11 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
     if let Some(found) = captures(&LDD, line.text) {
         let (name, path) = (&found["name"], &found["path"]);
         let file = crate::extract::libraries::by_path(path, name, &line.origin(), facts);
-        let slot = if name.starts_with("libcuda") { &mut facts.library.cuda } else { &mut facts.library.nvml };
+        let slot = if name.starts_with("libcuda") {
+            &mut facts.library.cuda
+        } else {
+            &mut facts.library.nvml
+        };
         facts.mentions_gpu = true;
         slot.or_better(Observed::seen(file, line.origin()));
     }
@@ -35,8 +39,11 @@ mod tests {
     #[test]
     fn what_ldd_prints() {
         assert!([&LDD, &CONTAINED].iter().all(|pattern| pattern.is_some()));
-        let facts = lines_of("\tlibcuda.so.1 => /lib/x86_64-linux-gnu/libcuda.so.1 (0x00007f1c2a000000)");
+        let facts =
+            lines_of("\tlibcuda.so.1 => /lib/x86_64-linux-gnu/libcuda.so.1 (0x00007f1c2a000000)");
         assert_eq!(facts.library.cuda.value().unwrap().path, "/lib/x86_64-linux-gnu/libcuda.so.1");
-        assert!(lines_of("It fails only in the Isaac Sim container.").host.container_told.is_seen());
+        assert!(
+            lines_of("It fails only in the Isaac Sim container.").host.container_told.is_seen()
+        );
     }
 }

@@ -55,7 +55,9 @@ mod tests {
 
     #[test]
     fn indices_and_counts() {
-        assert!([&WANTED, &CALLED, &DESERIALIZED, &COUNTED].iter().all(|pattern| pattern.is_some()));
+        assert!(
+            [&WANTED, &CALLED, &DESERIALIZED, &COUNTED].iter().all(|pattern| pattern.is_some())
+        );
         for (text, index) in [
             ("model.to('cuda:5')", 5),
             ("python train.py --gpu 3 --batch 8", 3),
@@ -66,7 +68,9 @@ mod tests {
             let facts = lines_of(text);
             assert_eq!(facts.process.ordinals_wanted[0].value, index, "{text}");
         }
-        let facts = lines_of("RuntimeError: Attempting to deserialize object on CUDA device 2 but torch.cuda.device_count() is 1. Please use torch.load");
+        let facts = lines_of(
+            "RuntimeError: Attempting to deserialize object on CUDA device 2 but torch.cuda.device_count() is 1. Please use torch.load",
+        );
         assert_eq!(facts.process.ordinals_wanted[0].value, 2);
         assert_eq!(facts.cuda.count.value(), Some(&1));
     }

@@ -57,8 +57,14 @@ mod tests {
     #[test]
     fn every_expression_compiles() {
         let all = [
-            &OPEN_FILE, &THREAD, &ADDRESS_SPACE, &LOCKED_MEMORY, &SHARED_MEMORY, &BUS_ERROR,
-            &ORDINAL, &LOADING,
+            &OPEN_FILE,
+            &THREAD,
+            &ADDRESS_SPACE,
+            &LOCKED_MEMORY,
+            &SHARED_MEMORY,
+            &BUS_ERROR,
+            &ORDINAL,
+            &LOADING,
         ];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }
@@ -67,19 +73,47 @@ mod tests {
     fn messages_of_many_programs() {
         for (text, refusal) in [
             ("OSError: [Errno 24] Too many open files: '/dev/nvidia0'", Refusal::OpenFile),
-            ("OpenBLAS blas_thread_init: pthread_create failed for thread 12 of 64: Resource temporarily unavailable", Refusal::Thread),
+            (
+                "OpenBLAS blas_thread_init: pthread_create failed for thread 12 of 64: Resource temporarily unavailable",
+                Refusal::Thread,
+            ),
             ("RuntimeError: can't start new thread", Refusal::Thread),
             ("[ 82.1] cgroup: fork rejected by pids controller in /docker/4f1e", Refusal::Thread),
-            ("mmap(NULL, 8589934592, PROT_NONE, MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0) = -1 ENOMEM (Cannot allocate memory)", Refusal::AddressSpace),
-            ("ImportError: libtorch_cuda.so: failed to map segment from shared object", Refusal::AddressSpace),
-            ("misc/ibvwrap.cc:278 NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory", Refusal::LockedMemory),
-            ("include/shm.h:28 NCCL WARN Call to posix_fallocate failed: No space left on device", Refusal::SharedMemory),
-            ("misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-Xm3FcQ to 9637892 bytes", Refusal::SharedMemory),
-            ("ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).", Refusal::SharedMemory),
-            ("cuda runtime error (101) : invalid device ordinal at torch/csrc/cuda/Module.cpp:37", Refusal::Ordinal),
+            (
+                "mmap(NULL, 8589934592, PROT_NONE, MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0) = -1 ENOMEM (Cannot allocate memory)",
+                Refusal::AddressSpace,
+            ),
+            (
+                "ImportError: libtorch_cuda.so: failed to map segment from shared object",
+                Refusal::AddressSpace,
+            ),
+            (
+                "misc/ibvwrap.cc:278 NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory",
+                Refusal::LockedMemory,
+            ),
+            (
+                "include/shm.h:28 NCCL WARN Call to posix_fallocate failed: No space left on device",
+                Refusal::SharedMemory,
+            ),
+            (
+                "misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-Xm3FcQ to 9637892 bytes",
+                Refusal::SharedMemory,
+            ),
+            (
+                "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
+                Refusal::SharedMemory,
+            ),
+            (
+                "cuda runtime error (101) : invalid device ordinal at torch/csrc/cuda/Module.cpp:37",
+                Refusal::Ordinal,
+            ),
         ] {
             let facts = lines_of(text);
-            assert_eq!(facts.process.refusals.first().map(|seen| seen.value), Some(refusal), "{text}");
+            assert_eq!(
+                facts.process.refusals.first().map(|seen| seen.value),
+                Some(refusal),
+                "{text}"
+            );
         }
     }
 

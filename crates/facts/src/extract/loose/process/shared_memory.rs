@@ -46,8 +46,10 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
 
 fn said(text: &str) -> Option<u64> {
     let found = captures(&SAID, text)?;
-    let pair = |number: &str, unit: &str| Some((found.name(number)?.as_str(), found.name(unit)?.as_str()));
-    let (number, unit) = pair("size", "unit").or_else(|| pair("b", "bunit")).or_else(|| pair("c", "cunit"))?;
+    let pair =
+        |number: &str, unit: &str| Some((found.name(number)?.as_str(), found.name(unit)?.as_str()));
+    let (number, unit) =
+        pair("size", "unit").or_else(|| pair("b", "bunit")).or_else(|| pair("c", "cunit"))?;
     bytes(number, unit, 1)
 }
 
@@ -80,13 +82,18 @@ mod tests {
 
     #[test]
     fn sizes_in_all_their_forms() {
-        assert!([&DF_ROW, &MOUNT, &INSPECT, &OPTION, &SAID].iter().all(|pattern| pattern.is_some()));
+        assert!(
+            [&DF_ROW, &MOUNT, &INSPECT, &OPTION, &SAID].iter().all(|pattern| pattern.is_some())
+        );
         let small = 64 << 20;
         for (text, size) in [
             ("shm                 65536       0     65536   0% /dev/shm", small),
             ("shm              64M     0   64M   0% /dev/shm", small),
             ("tmpfs            252G   12K  252G   1% /dev/shm", 252 << 30),
-            ("shm on /dev/shm type tmpfs (rw,nosuid,nodev,noexec,relatime,size=65536k,inode64)", small),
+            (
+                "shm on /dev/shm type tmpfs (rw,nosuid,nodev,noexec,relatime,size=65536k,inode64)",
+                small,
+            ),
             ("            \"ShmSize\": 67108864,", small),
             ("docker run --shm-size=8g --gpus all img", 8 << 30),
             ("NOTE: The SHMEM allocation limit is set to the default of 64MB.  This may be", small),
@@ -96,6 +103,8 @@ mod tests {
             assert_eq!(lines_of(text).process.shm_bytes.value(), Some(&size), "{text}");
         }
         assert!(lines_of("it works with --shm-size=8g").process.shm_bytes.value().is_none());
-        assert!(lines_of("48 KB of shared memory per block").process.shm_bytes.value() != Some(&small));
+        assert!(
+            lines_of("48 KB of shared memory per block").process.shm_bytes.value() != Some(&small)
+        );
     }
 }

@@ -60,7 +60,9 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
 fn timed(found: &regex::Captures<'_>, line: &Line<'_>, facts: &mut Facts) {
     let ItemName::Command(command) = &line.item.name else { return };
     let programs = ["nvidia-smi", "nvidia-container-cli", "cuInit", "torch.cuda"];
-    let Some(program) = programs.into_iter().find(|program| command.contains(program)) else { return };
+    let Some(program) = programs.into_iter().find(|program| command.contains(program)) else {
+        return;
+    };
     let minutes: f64 = found.name("minutes").and_then(|m| m.as_str().parse().ok()).unwrap_or(0.0);
     if let Ok(seconds) = found["seconds"].replace(',', ".").parse::<f64>() {
         enter(program, Some(minutes * 60.0 + seconds), line, facts);
@@ -81,13 +83,20 @@ mod tests {
 
     #[test]
     fn times_and_mappings() {
-        assert!([&TAKES, &SAID, &TIMED, &DENIED, &REAL, &MAPPING, &SOCKET, &NO_SOCKET].iter().all(|pattern| pattern.is_some()));
-        let facts = lines_of("nvidia-smi takes 24 s with the persistence daemon running and 2 s without");
+        assert!(
+            [&TAKES, &SAID, &TIMED, &DENIED, &REAL, &MAPPING, &SOCKET, &NO_SOCKET]
+                .iter()
+                .all(|pattern| pattern.is_some())
+        );
+        let facts =
+            lines_of("nvidia-smi takes 24 s with the persistence daemon running and 2 s without");
         assert_eq!(facts.process.slow_starts[0].value, ("nvidia-smi".to_owned(), Some(24.0)));
         assert_eq!(facts.process.persistenced.value(), Some(&true));
         let facts = lines_of("nvidia-smi is extremely slow inside containers");
         assert_eq!(facts.process.slow_starts[0].value, ("nvidia-smi".to_owned(), None));
-        let facts = lines_of("mmap(NULL, 51539607552, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f");
+        let facts = lines_of(
+            "mmap(NULL, 51539607552, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f",
+        );
         assert_eq!(facts.process.giant_mappings[0].value, 51_539_607_552);
     }
 }

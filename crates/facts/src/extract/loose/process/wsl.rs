@@ -41,7 +41,9 @@ mod tests {
         ] {
             assert_eq!(lines_of(text).host.wsl.value(), Some(&true), "{text}");
         }
-        for text in ["This is bare metal, not WSL.", "On the same PC WSL2 works, native Linux does not"] {
+        for text in
+            ["This is bare metal, not WSL.", "On the same PC WSL2 works, native Linux does not"]
+        {
             assert_eq!(lines_of(text).host.wsl.value(), None, "{text}");
         }
     }
