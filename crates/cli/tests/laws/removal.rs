@@ -2,8 +2,10 @@
 //! it is no longer confirmed, and no other cause is confirmed in its stead.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use facts::Origin;
+use facts::parse::transcript;
 use facts::raw::{ItemName, RawItem, RawSet, RawState};
 use reason::{CAUSES, Diagnosis, Strength, Verdict};
 
@@ -22,7 +24,7 @@ fn without_its_decisive_evidence_nothing_is_confirmed() {
             diagnosis.causes.first().filter(|first| first.verdict == Verdict::Confirmed)
         {
             tried += 1;
-            let known = confirmed_at_first(&case.raw);
+            let known = decided_at_first(&case.raw);
             faults.extend(fault(case, first.cause.id, &known));
         }
     }
@@ -55,12 +57,15 @@ fn fault(case: &Case, id: &str, known: &BTreeSet<&str>) -> Option<String> {
     Some(format!("{}: {id} is confirmed without {removed:?}", case.name))
 }
 
-/// The causes for which the facts are enough, also those that a more specific one replaces.
-fn confirmed_at_first(raw: &RawSet) -> BTreeSet<&'static str> {
+/// The causes for which something decisive speaks from the start, also those that a more specific
+/// one replaces or that an objection holds back: removing the objection lets them stand.
+fn decided_at_first(raw: &RawSet) -> BTreeSet<&'static str> {
     let facts = facts::extract(raw);
-    let confirmed =
-        CAUSES.iter().filter(|cause| (cause.weigh)(&facts).verdict() == Verdict::Confirmed);
-    confirmed.map(|cause| cause.id).collect()
+    let decided = CAUSES.iter().filter(|cause| {
+        let support = (cause.weigh)(&facts).support;
+        support.iter().any(|piece| piece.strength == Strength::Decisive)
+    });
+    decided.map(|cause| cause.id).collect()
 }
 
 fn confirmed(diagnosis: &Diagnosis) -> impl Iterator<Item = &'static str> {
@@ -79,8 +84,12 @@ fn decisive(diagnosis: &Diagnosis, id: &str) -> BTreeSet<Origin> {
         .collect()
 }
 
-/// The input without what an origin cites: a line is blanked, a whole item could not be looked at.
-/// `None` when nothing like it is there.
+/// What a person writes for what was left out.
+const LEFT_OUT: &str = "[...]";
+
+/// The input without what an origin cites. A line is left out, and the text says so: a listing
+/// without it would state its absence. A whole item could not be looked at. `None` when nothing
+/// like it is there.
 fn without(raw: &RawSet, origin: &Origin) -> Option<RawSet> {
     let target = origin.input.as_ref().unwrap_or(&origin.item);
     let is_cited = |item: &RawItem| match &item.name {
@@ -112,22 +121,40 @@ fn without_lines(item: &RawItem, origin: &Origin) -> Option<RawItem> {
     if origin.line == 0 {
         return unseen(item);
     }
-    let cited = origin.line as usize..=origin.end_line.max(origin.line) as usize;
-    blanked(item, |number, _| cited.contains(&number))
+    let cited = match &item.name {
+        // What no line shows, the whole output does.
+        ItemName::Text(_) if origin.excerpt.is_empty() => output_around(item, origin.line)?,
+        _ => origin.line..=origin.end_line.max(origin.line),
+    };
+    left_out(item, |number, _| cited.contains(&number))
+}
+
+/// The lines of the command and its output in which a line stands.
+fn output_around(item: &RawItem, line: u32) -> Option<RangeInclusive<u32>> {
+    let text = item.text()?;
+    transcript::split(&text).into_iter().find_map(|segment| {
+        let first =
+            if segment.command.is_some() { segment.command_line } else { segment.first_line };
+        let length = u32::try_from(segment.text.lines().count()).unwrap();
+        let lines = first..=segment.first_line + length.saturating_sub(1);
+        lines.contains(&line).then_some(lines)
+    })
 }
 
 fn without_text(item: &RawItem, excerpt: &str) -> Option<RawItem> {
-    blanked(item, |_, line| facts::observed::clean_excerpt(line).contains(excerpt))
+    left_out(item, |_, line| facts::observed::clean_excerpt(line).contains(excerpt))
 }
 
-/// The item with some lines blanked; `None` when they are blank already.
-fn blanked(item: &RawItem, drop: impl Fn(usize, &str) -> bool) -> Option<RawItem> {
+/// The item without some lines; `None` when they are gone already.
+fn left_out(item: &RawItem, drop: impl Fn(u32, &str) -> bool) -> Option<RawItem> {
     let text = item.text()?;
+    let is_text = matches!(item.name, ItemName::Text(_));
     let mut out = String::new();
     let mut any = false;
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
-        if !line.trim().is_empty() && drop(number, line) {
+        if line.trim() != LEFT_OUT && !line.trim().is_empty() && drop(number, line) {
             any = true;
+            out.push_str(if is_text { LEFT_OUT } else { "" });
             out.push('\n');
         } else {
             out.push_str(line);
@@ -135,6 +162,7 @@ fn blanked(item: &RawItem, drop: impl Fn(usize, &str) -> bool) -> Option<RawItem
     }
     let mut item = item.clone();
     item.state = RawState::Bytes(out.into_bytes().into());
+    item.partial |= !is_text;
     any.then_some(item)
 }
 

@@ -18,6 +18,7 @@ pub mod elf_gsp;
 pub mod elf_library;
 pub mod elf_summary;
 pub mod environ;
+pub(crate) mod expression;
 pub mod id_map;
 pub mod kernel_config;
 pub mod kernel_log;

@@ -63,6 +63,11 @@ pub fn next_mark(text: &[u8]) -> Option<usize> {
     automaton()?.find(text).map(|found| found.start())
 }
 
+/// Where the next mark begins that only kernel logs bear.
+pub fn next_kernel_mark(text: &[u8]) -> Option<usize> {
+    kernel_log::next_mark(text)
+}
+
 fn automaton() -> Option<&'static AhoCorasick> {
     static AUTOMATON: OnceLock<Option<AhoCorasick>> = OnceLock::new();
     let build = || {
@@ -93,6 +98,7 @@ mod tests {
             assert!(next_mark(line.as_bytes()).is_some(), "{line}");
         }
         assert_eq!(next_mark(b"libcuda.so.1 and more"), Some(0));
+        assert_eq!(next_kernel_mark(b"libcuda.so.1 and NVRM: x"), Some(17));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::command_line;
 use super::prose_tail::prose_tail;
+use super::{command_line, expression};
 
 /// A piece of a pasted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,21 +24,24 @@ pub struct Segment {
 
 /// `root@pve:~# cmd`, `[user@host dir]$ cmd`, `(venv) user@host ~ % cmd`, `bash-5.1# cmd`, `/ # cmd`.
 static PROMPT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
+    expression::compile(
         r"^\s*(?:\([\w.\-/ ]{1,40}\)\s*)*(?:\[[^\]]{1,80}\]|[\w.\-]{1,40}@[\w.\-]{1,60}(?:[: ][^$#%>]{0,120})?|[\w.\-]{1,60}:[~/][^$#%>]{0,120}|(?:ba|z|da)?sh-\d+\.\d+|[~/][\w./\-]*)\s?[$#%]\s*(?P<cmd>.*)$",
     )
-    .ok()
 });
 
 /// A prompt sign alone: `$ cmd`, `# cmd`, `% cmd`, `➜  ~ cmd`, `host$ cmd`, `+ cmd` of a script
 /// under -x. Taken only before a known program.
 static BARE_PROMPT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^\s*(?:(?:[\w.\-]{1,40})?[$#]|%|\+{1,3}|[➜❯λ](?:\s+[~/]\S*)?(?:\s+git:\(\S*\))?)\s+(?P<cmd>[^\s~/]\S*.*)$").ok()
+    expression::compile(
+        r"^\s*(?:(?:[\w.\-]{1,40})?[$#]|%|\+{1,3}|[➜❯λ](?:\s+[~/]\S*)?(?:\s+git:\(\S*\))?)\s+(?P<cmd>[^\s~/]\S*.*)$",
+    )
 });
 
 /// A caption of a block: "Output of `nvidia-smi -L`:", "**dmesg**", "nvidia-smi:".
 static CAPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^[\s#*>\-]*(?:(?i:output of|result of|here is|run(?:ning)?)\s+)?[`*]{0,3}(?P<cmd>[\w./\-][^`*:]{0,200}?)[`*]{0,3}\s*(?i:output|gives|shows|prints|says|reports)?\s*:?\s*[`*]{0,3}\s*$").ok()
+    expression::compile(
+        r"^[\s#*>\-]*(?:(?i:output of|result of|here is|run(?:ning)?)\s+)?[`*]{0,3}(?P<cmd>[\w./\-][^`*:]{0,200}?)[`*]{0,3}\s*(?i:output|gives|shows|prints|says|reports)?\s*:?\s*[`*]{0,3}\s*$",
+    )
 });
 
 /// Programs whose names at a bare prompt make a line a command.
@@ -174,6 +177,9 @@ impl Cutter {
     }
 
     fn fence(&mut self, number: u32) {
+        if !self.fenced {
+            self.part_introduction();
+        }
         self.close();
         self.fenced = !self.fenced;
         let caption = self.caption.take().filter(|(line, _)| number - line <= 2);
@@ -181,6 +187,26 @@ impl Cutter {
             && let Some(command) = captioned(&text)
         {
             self.open(Some(command), line, number + 1);
+        }
+    }
+
+    /// A paragraph above a fence that ends with a colon introduces the block, and is no part of the
+    /// output above it.
+    fn part_introduction(&mut self) {
+        let Some(segment) = self.current.as_mut().filter(|segment| segment.command.is_some())
+        else {
+            return;
+        };
+        let body = segment.text.trim_end();
+        let begin = body.rfind("\n\n").map(|gap| gap + 2).filter(|_| body.ends_with(':'));
+        if let Some(begin) = begin {
+            let text = segment.text.split_off(begin);
+            let above = super::numbered(&segment.text).count();
+            let first_line = segment.first_line + u32::try_from(above).unwrap_or(0);
+            self.open(None, 0, first_line);
+            if let Some(introduction) = &mut self.current {
+                introduction.text = text;
+            }
         }
     }
 
@@ -376,6 +402,10 @@ mod tests {
         assert_eq!(cut.command.as_deref(), Some("nvidia-smi -L"));
         assert_eq!((cut.first_line, cut.text.as_str()), (5, "GPU 0: NVIDIA H200\n"));
         assert!(segments.last().unwrap().text.contains("More prose"));
+        let text = "$ uname -r\n6.8.0\n\nThe log:\n\n```\nusb 1-2: x\n```\n";
+        let segments = split(text);
+        assert_eq!(segments[0].text, "6.8.0\n\n");
+        assert_eq!((segments[1].first_line, segments[1].text.as_str()), (4, "The log:\n\n"));
     }
 
     #[test]

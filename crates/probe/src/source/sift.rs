@@ -4,7 +4,11 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use facts::parse::sieve::next_mark;
+use facts::parse::sieve::{next_kernel_mark, next_mark};
+
+use self::host::HostName;
+
+mod host;
 
 /// What is read at once.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -26,7 +30,8 @@ pub struct TextLimits {
     pub whole_bytes: usize,
     /// Of a longer one so many bytes of the beginning and as many of the end are kept as they are.
     pub end_bytes: usize,
-    /// Of what lies between, the lines that a reader could use are kept, up to so many bytes.
+    /// Of what lies between, the lines that a reader could use are kept, up to so many bytes; half
+    /// of them is for lines of the kernel log.
     pub between_bytes: usize,
     /// What lies beyond so many bytes is not read: a small file can unfold without end.
     pub read_bytes: u64,
@@ -37,7 +42,7 @@ impl Default for TextLimits {
     fn default() -> TextLimits {
         TextLimits {
             whole_bytes: 16 << 20,
-            end_bytes: 256 << 10,
+            end_bytes: 128 << 10,
             between_bytes: 16 << 20,
             read_bytes: 8 << 30,
         }
@@ -69,7 +74,7 @@ pub(super) fn sift(input: impl Read, limits: &TextLimits) -> Kept {
         let whole = Part { bytes: Arc::from(buffer), first_line: 1 };
         return Kept { parts: vec![whole], partial: input.state == State::Cut };
     }
-    let mut sieve = Sieve::new(limits);
+    let mut sieve = Sieve::new(limits, HostName::learn(&buffer));
     let wide = is_wide(&buffer);
     loop {
         if wide {
@@ -139,13 +144,17 @@ struct Sieve {
     head_left: usize,
     /// Bytes that may still be kept behind it.
     left: usize,
+    /// How many of them are for lines of the kernel log.
+    left_for_kernel: usize,
+    /// What stands in every line and says nothing.
+    host: Option<HostName>,
     /// Lines that are still to be kept because one with a mark stands before them.
     after: u32,
     dropped: bool,
 }
 
 impl Sieve {
-    fn new(limits: &TextLimits) -> Sieve {
+    fn new(limits: &TextLimits, host: Option<HostName>) -> Sieve {
         Sieve {
             done: Vec::new(),
             open: Vec::new(),
@@ -154,6 +163,8 @@ impl Sieve {
             line: 1,
             head_left: limits.end_bytes,
             left: limits.between_bytes,
+            left_for_kernel: limits.between_bytes / 2,
+            host,
             after: 0,
             dropped: false,
         }
@@ -166,19 +177,32 @@ impl Sieve {
         self.append(head);
         let mut rest = text.get(head.len()..).unwrap_or_default();
         while !rest.is_empty() {
-            let mark = if self.is_full() { None } else { next_mark(rest) };
-            let Some(mark) = mark else {
+            let Some(begin) = self.next_line(rest) else {
                 self.pass(rest, false);
                 return;
             };
-            let before = rest.get(..mark).unwrap_or_default();
-            let begin = memchr::memrchr(b'\n', before).map_or(0, |end| end + 1);
             self.pass(rest.get(..begin).unwrap_or_default(), true);
             let line = first_line(rest.get(begin..).unwrap_or_default());
             self.keep(line);
             self.after = LINES_AFTER;
             rest = rest.get(begin + line.len()..).unwrap_or_default();
         }
+    }
+
+    /// Where the next line with a mark begins, as long as there is room for it.
+    fn next_line(&self, text: &[u8]) -> Option<usize> {
+        let next = if self.left > self.left_for_kernel { next_mark } else { next_kernel_mark };
+        let mut from = 0;
+        while !self.is_full() {
+            let mark = from + next(text.get(from..)?)?;
+            let begin = memchr::memrchr(b'\n', text.get(..mark)?).map_or(0, |end| end + 1);
+            let line = text.get(begin..)?;
+            match self.host.as_ref().and_then(|host| host.covers(line, mark - begin)) {
+                Some(end) => from = begin + end,
+                None => return Some(begin),
+            }
+        }
+        None
     }
 
     /// Takes lines without a mark: keeps those that stand near one, and drops the others.

@@ -70,6 +70,13 @@ fn index(facts: &Facts, found: &mut Vec<Symptom>) {
 }
 
 fn broken(facts: &Facts, found: &mut Vec<Symptom>) {
+    // A GPU that has failed takes the traffic with it: that is no symptom of its own, unless
+    // something that was tried says that it is about the traffic.
+    let faulted = found.iter().any(|symptom| symptom.id == SymptomId::GpuFaulted);
+    let tried = facts.p2p.runs.iter().any(|run| {
+        let cured = !run.value.under.is_empty() && run.value.result == PeerResult::Completed;
+        cured || run.value.result == PeerResult::WrongData
+    });
     let mut say = |summary: String, seen: &facts::Origin| {
         push(found, SymptomId::P2pBroken, None, summary, seen);
     };
@@ -80,7 +87,7 @@ fn broken(facts: &Facts, found: &mut Vec<Symptom>) {
         PeerSwitch::AcsOff,
         PeerSwitch::BridgeChanged,
     ];
-    if let Some(run) = facts.p2p.broken() {
+    if let Some(run) = facts.p2p.broken().filter(|_| tried || !faulted) {
         let how = match run.value.result {
             PeerResult::Hung => "does not end",
             PeerResult::WrongData => "delivers wrong data",

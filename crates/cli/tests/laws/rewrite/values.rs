@@ -1,7 +1,5 @@
 //! The same event on another day, in another slot, among other packages.
 
-use std::sync::LazyLock;
-
 use regex::{Captures, Regex};
 
 fn replaced(pattern: &str, text: &str, replace: impl Fn(&Captures<'_>) -> String) -> String {
@@ -62,37 +60,36 @@ fn bus(digits: &str, capitals: bool) -> String {
     }
 }
 
-/// Other versions of packages that no verdict may hang on.
+/// Packages that no verdict may hang on, as `pip list` and reports write them.
+const UNRELATED: [&str; 18] = [
+    "gcc version",
+    "gcc",
+    "GCC version",
+    "CMake version",
+    "Libc version",
+    "Python version",
+    "Python",
+    "podman version",
+    "podman",
+    "numpy",
+    "pandas",
+    "requests",
+    "transformers",
+    "onnxruntime",
+    "torchvision",
+    "systemd",
+    "glibc",
+    "Node.js",
+];
+
+/// The text among other versions of packages: those that it names, and a list before it.
 pub(crate) fn with_other_packages(text: &str) -> String {
-    static NAMES: LazyLock<String> = LazyLock::new(|| {
-        let names = [
-            "numpy",
-            "scipy",
-            "pandas",
-            "pillow",
-            "requests",
-            "tqdm",
-            "transformers",
-            "accelerate",
-            "safetensors",
-            "tokenizers",
-            "pip",
-            "setuptools",
-            "CMake version",
-            "GCC version",
-            "Libc version",
-            "Clang version",
-            "Python version",
-            "gcc",
-            "glibc",
-            "systemd",
-            "Docker version",
-        ];
-        names.join("|")
+    let names = UNRELATED.join("|");
+    let pattern = format!(r"(?m)\b({names})((?::? +|==|-)v?\d+\.\d+\.)(\d+)\b");
+    let text = replaced(&pattern, text, |found| {
+        let last: u64 = found[3].parse().unwrap();
+        format!("{}{}{}", &found[1], &found[2], last + 3)
     });
-    let pattern = format!(r"(?m)\b({})(:? |==|-)(\d+\.\d+)\.(\d+)\b", *NAMES);
-    replaced(&pattern, text, |found| {
-        let last: u64 = found[4].parse().unwrap();
-        format!("{}{}{}.{}", &found[1], &found[2], &found[3], last + 3)
-    })
+    let list = "numpy==2.1.3\npandas==2.2.3\nrequests==2.32.3\ntransformers==4.46.2\ntqdm==4.67.0";
+    format!("```\n{list}\n```\n\n{text}")
 }

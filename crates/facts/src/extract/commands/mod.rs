@@ -8,6 +8,7 @@ use crate::parse::command_line::{self, Simple, Wrapper};
 use crate::raw::{ItemName, RawItem};
 
 mod device;
+mod elision;
 pub(crate) mod engine;
 mod files;
 mod peers;
@@ -39,21 +40,23 @@ impl Output<'_> {
         bounded && self.exit_status == Some(124)
     }
 
-    /// True when a filter may have dropped lines.
+    /// True when lines may be missing: through a filter, or because whoever pasted the output left
+    /// some out.
     pub(crate) fn filtered(&self) -> bool {
-        !self.command.filters.is_empty()
+        self.item.partial || !self.command.filters.is_empty()
     }
 
-    /// The pattern, when the only filters are one `grep` that kept what it matched and sorting.
+    /// The pattern, when the only filters are one `grep` that kept what it matched and sorting, and
+    /// nothing of what it kept was left out.
     pub(crate) fn grep_pattern(&self) -> Option<String> {
-        grep_pattern(self.command)
+        if self.item.partial { None } else { grep_pattern(self.command) }
     }
 
     /// The item under another name, for a parser that goes by names.
     pub(crate) fn renamed(&self, name: ItemName) -> RawItem {
         let mut item = self.item.clone();
         item.name = name;
-        item.partial |= self.filtered();
+        item.partial = self.filtered();
         item.filter = self.grep_pattern();
         item.exit_status = self.exit_status;
         item
@@ -139,7 +142,7 @@ struct Share<'a> {
 fn cut(item: &RawItem, share: &Share<'_>) -> RawItem {
     let mut piece = RawItem::new(item.name.clone(), share.text.as_bytes());
     piece.taken_at = item.taken_at;
-    piece.partial = item.partial;
+    piece.partial = item.partial || elision::stands_in(share.text);
     piece.cut_from = match &item.cut_from {
         Some((label, first)) => Some((Arc::clone(label), first + share.skipped_lines)),
         None if share.skipped_lines > 0 => {

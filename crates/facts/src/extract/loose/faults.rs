@@ -6,11 +6,12 @@ use super::pattern::{matches, pattern};
 use super::{Line, bounded};
 use crate::model::Facts;
 use crate::model::engine::EngineFault;
+use crate::model::framework::FrameworkMessage;
 use crate::observed::{Observed, Seen, clean_excerpt};
 use crate::raw::RawItem;
 
 /// Words of which each message holds one; a line without any is passed over at little cost.
-const MARKS: [&str; 30] = [
+const MARKS: [&str; 31] = [
     "nvidia-container-",
     "bpf",
     "BPF",
@@ -41,9 +42,13 @@ const MARKS: [&str; 30] = [
     "mknod",
     "crun",
     "OCI runtime",
+    "executable file not found",
 ];
 
 pattern! { KEPT = r"(?i)NVIDIA GPU driver is already pre-installed on the node" }
+
+pattern! { NO_SMI = r#"exec: \\*"?nvidia-smi\\*"?: (?:stat [^:]{1,60}: )?executable file not found"# }
+pattern! { TOO_OLD = r"(?i)requirement error: unsatisfied condition: [^\n]{0,80}\b(?:cuda|driver)\s*[>=]" }
 
 /// Most faults that are kept: a pod that restarts for ever says the same for ever.
 const LIMIT: usize = 64;
@@ -134,6 +139,17 @@ fn notices(line: &Line<'_>, facts: &mut Facts) {
         facts.mentions_gpu = true;
         facts.sandbox.engine.host_driver_kept = Observed::seen((), line.origin());
     }
+    if matches(&NO_SMI, line.text) {
+        facts.mentions_gpu = true;
+        facts.library.smi.or_better(Observed::Absent(line.origin()));
+    }
+    // The image's own condition on the driver, which the hook checks before the container starts.
+    let framework = &mut facts.framework;
+    let too_old = FrameworkMessage::DriverTooOld { found: None };
+    let known = framework.messages.iter().any(|(message, _)| *message == too_old);
+    if matches(&TOO_OLD, line.text) && !known {
+        framework.messages.push((too_old, line.origin()));
+    }
 }
 
 #[cfg(test)]
@@ -142,7 +158,7 @@ mod tests {
 
     #[test]
     fn every_expression_compiles() {
-        assert!(KEPT.is_some());
+        assert!([&KEPT, &NO_SMI, &TOO_OLD].iter().all(|pattern| pattern.is_some()));
     }
 
     #[test]

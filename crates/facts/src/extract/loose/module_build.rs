@@ -16,12 +16,16 @@ pattern! {
     NVIDIA_BUILD = r"(?i)\bautoinstall on (?P<kernel>[\w.+~-]+)\S* failed for [^\n]*\bnvidia|\bFailed to run [`'][^`'\n]*dkms build[^`'\n]*-m nvidia(?:[^`'\n]*?-k (?P<k>[\w.+~-]+))?[^\n]*[`']|\bUnable to build the NVIDIA kernel module|\bnvidia kernel module was not created|\bnvidia(?:-uvm|-drm|-modeset)?\.ko failed to build\b|\bBuilding and installing nvidia-kmod\b[^\n]*\bFAILED\b|\bBuilding kmod-nvidia\S* for kernel (?P<akmod>[\w.+~-]+) failed|/var/lib/dkms/nvidia[\w.-]*/[^\s/]+/build/make\.log for more|\bmake(?:\[\d+\])?: \*\*\* \[[^\]\n]*/nvidia[\w./-]*\.o\] Error \d"
 }
 pattern! {
+    /// What a person says of it.
+    TOLD = r"(?i)\bnvidia\b[^.\n]{0,20}\b(?:(?:kernel )?modules?|dkms)\b[^.\n]{0,24}\b(?:doesn[’']?t|does not|won[’']?t|will not|fails? to|failed to|can[’']?t|cannot|unable to) (?:be )?(?:build|built|compiled?)\b|\bnvidia\b[^.\n]{0,20}\bdrivers?\b[^.\n]{0,16}\b(?:doesn[’']?t|does not|won[’']?t|fails? to|failed to) build\b"
+}
+pattern! {
     /// `Your kernel headers for kernel 6.4.6 cannot be found at …`, and the installer's.
     HEADERS = r"(?i)\bkernel headers for kernel (?P<kernel>[\w.+~-]*\w) cannot be found|\bUnable to find the kernel source tree for the currently running kernel|\bmodule build for kernel (?P<k>[\w.+~-]+) was skipped since the kernel headers"
 }
 pattern! {
     /// A file of the driver's source, as compilers and make name it before a colon.
-    OF_NVIDIA = r"(?:^|[\s/('`])(?:[\w.+~/-]*nvidia[\w.+~/-]*|nv|nv[-_][\w-]+|nv(?:link|kms)\w*|os-[\w-]+|uvm\w*|conftest\w*|\w*nvswitch\w*)(?:\.[choS]|/)"
+    OF_NVIDIA = r"(?:^|[\s/('`])(?:[\w.+~/-]*nvidia[\w.+~/-]*|nv|nv[-_][\w-]+|nv(?:link|kms)\w*|os-(?:interface|mlock|pci|registry|usermap)|uvm\w*|\w*nvswitch\w*)(?:\.[choS]|/)"
 }
 pattern! {
     ERROR = r"^[^\n]*?\.[chS]:\d+:(?:\d+:)? (?:fatal )?error: (?P<message>[^\n]+)"
@@ -81,6 +85,8 @@ fn failures(line: &Line<'_>, facts: &mut Facts) {
     if let Some(found) = captures(&NVIDIA_BUILD, line.text) {
         let kernel = ["kernel", "k", "akmod"].iter().find_map(|group| found.name(group));
         failed(kernel.map(|kernel| kernel.as_str().to_owned()), true);
+    } else if matches(&TOLD, line.text) {
+        failed(None, true);
     } else if let Some(found) = captures(&DKMS_BUILD, line.text) {
         let kernel = found.name("kernel").map(|kernel| kernel.as_str().to_owned());
         failed(kernel, line.text.to_lowercase().contains("nvidia"));
@@ -150,6 +156,7 @@ mod tests {
         for pattern in [
             &DKMS_BUILD,
             &NVIDIA_BUILD,
+            &TOLD,
             &HEADERS,
             &OF_NVIDIA,
             &ERROR,
@@ -241,6 +248,9 @@ mod tests {
     fn other_peoples_builds_are_not_the_drivers() {
         let fault = fault_of("csrc/fused.c:12:3: error: implicit declaration of function 'foo'");
         assert_eq!(fault.map(|(_, of_nvidia)| of_nvidia), Some(false));
+        let fault = fault_of("util/os-posix.c:12:3: error: implicit declaration of function 'foo'");
+        assert_eq!(fault.map(|(_, of_nvidia)| of_nvidia), Some(false));
+        assert_eq!(messages("the NVIDIA driver failed to compile the shader"), []);
         assert_eq!(fault_of("main.cpp:3:1: error: expected ';' before '}' token"), None);
     }
 

@@ -53,6 +53,10 @@ fn about_nvml(line: &Line<'_>, code: Option<i64>) -> bool {
     {
         return false;
     }
+    // An engine that finds no program in the image.
+    if line.has("executable file not found") {
+        return false;
+    }
     // The kernel's lines on a GPU that needs a reset are none of NVML's.
     if line.has("NVRM:") || line.has("nvidia-uvm:") {
         return false;

@@ -6,7 +6,7 @@ macro_rules! pattern {
     ($(#[$doc:meta])* $name:ident = $expression:expr) => {
         $(#[$doc])*
         static $name: std::sync::LazyLock<Option<regex::Regex>> =
-            std::sync::LazyLock::new(|| regex::Regex::new($expression).ok());
+            std::sync::LazyLock::new(|| crate::parse::expression::compile($expression));
     };
 }
 pub(super) use pattern;

@@ -4,13 +4,12 @@
 
 use super::{Line, bounded};
 use crate::model::Facts;
-use crate::model::p2p::{PeerResult, PeerRun, PeerSwitch};
+use crate::model::p2p::{PeerRun, PeerSwitch};
 use crate::observed::{Observed, Seen, clean_excerpt};
 use crate::raw::RawItem;
 
 mod words;
 
-use words::Words;
 pub(super) use words::about_peers;
 pub(crate) use words::switches;
 
@@ -160,34 +159,19 @@ fn push<T>(list: &mut Vec<Seen<T>>, value: T, line: &Line<'_>) {
 
 /// A run that is told of.
 fn run(line: &Line<'_>, text: &str, subject: bool, facts: &mut Facts) {
-    let words = Words::of(text, subject);
-    let Some(result) = result(&words) else { return };
+    let Some((result, under)) = words::run_of(text, subject) else { return };
     // What a switch does is of interest wherever it is told; the IOMMU's may be about anything.
-    let particular = words
-        .under
+    let particular = under
         .iter()
         .any(|switch| !matches!(switch, PeerSwitch::IommuOff | PeerSwitch::IommuPassthrough));
     if !subject && !particular && facts.p2p.broken().is_none() {
         return;
     }
     facts.mentions_gpu = true;
-    let run = PeerRun { what: what(text), result, under: words.under };
+    let run = PeerRun { what: what(text), result, under };
     let known = facts.p2p.runs.iter().any(|seen| seen.value == run);
     if !known {
         push(&mut facts.p2p.runs, run, line);
-    }
-}
-
-fn result(words: &Words) -> Option<PeerResult> {
-    let changed = !words.under.is_empty();
-    match (changed, words.works, words.in_vain) {
-        (true, _, true) if words.hangs => Some(PeerResult::Hung),
-        (true, _, true) => Some(PeerResult::Failed),
-        (true, true, false) => Some(PeerResult::Completed),
-        (true, false, false) if words.hangs => Some(PeerResult::Hung),
-        (false, _, _) if words.here && words.hangs => Some(PeerResult::Hung),
-        (false, false, _) if words.here && words.fails => Some(PeerResult::Failed),
-        _ => None,
     }
 }
 
@@ -211,6 +195,7 @@ fn what(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::p2p::PeerResult;
     use crate::raw::ItemName;
 
     fn runs(text: &str) -> Vec<(PeerResult, Vec<PeerSwitch>)> {

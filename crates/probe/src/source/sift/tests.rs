@@ -90,3 +90,23 @@ fn text_of_two_bytes_a_letter_is_read_all_the_same() {
     let lines = cited(&sift(&*wide, &small()));
     assert!(lines.iter().any(|(number, line)| *number == 2500 && line.contains("Xid")));
 }
+
+#[test]
+fn the_name_of_the_machine_marks_no_line() {
+    let text = String::from_utf8(log(50_000, &[25_000])).unwrap();
+    let named: String =
+        text.lines().map(|line| format!("Nov 30 08:36:01 gpu7 kernel: {line}\n")).collect();
+    let kept = sift(named.as_bytes(), &small());
+    let size: usize = kept.parts.iter().map(|part| part.bytes.len()).sum();
+    assert!(size < 4 << 10, "{size}");
+    assert!(cited(&kept).iter().any(|(number, line)| *number == 25_000 && line.contains("Xid")));
+}
+
+#[test]
+fn chatter_about_gpus_leaves_room_for_the_kernel() {
+    let text = String::from_utf8(log(50_000, &[49_000])).unwrap();
+    let chatty = text.replace("usb 1-2: new device", "the GPU is fine");
+    let limits = TextLimits { between_bytes: 100 << 10, ..small() };
+    let kept = sift(chatty.as_bytes(), &limits);
+    assert!(cited(&kept).iter().any(|(number, line)| *number == 49_000 && line.contains("Xid")));
+}

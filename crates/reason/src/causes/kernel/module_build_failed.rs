@@ -164,8 +164,9 @@ fn stopped(
         }
     };
     match (of_nvidia, failure.is_some()) {
-        (true, true) => weighing.confirms(statement, &seen.origin),
-        (true, false) | (false, true) => weighing.supports(Strong, statement, &seen.origin),
+        // An error of the compiler in a file of the driver leaves no other reading.
+        (true, _) => weighing.confirms(statement, &seen.origin),
+        (false, true) => weighing.supports(Strong, statement, &seen.origin),
         (false, false) => weighing.supports(Moderate, statement, &seen.origin),
     };
 }

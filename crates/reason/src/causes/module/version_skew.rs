@@ -189,6 +189,15 @@ fn equal(facts: &Facts, sides: &Sides, weighing: &mut Weighing) {
         {
             weighing.rules_out(format!("libnvidia-ml {version} = module"), origin);
         }
+        // 804 is about a libcuda that is newer than the module; where NVML has found itself equal
+        // to it, that libcuda is none of the driver's own.
+        (Side::Unknown, Side::Equal(version, origin))
+            if readings::nvml_works(facts).is_some()
+                && readings::init_failed_with(facts, code::COMPAT_NOT_SUPPORTED).is_some() =>
+        {
+            let statement = format!("libnvidia-ml {version} = module, and NVML answers");
+            weighing.rules_out(statement, origin);
+        }
         (Side::Equal(version, origin), _) => {
             weighing.objects(Weak, format!("libcuda {version} = module"), origin);
         }

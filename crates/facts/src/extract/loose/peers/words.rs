@@ -1,7 +1,7 @@
 //! The words in which people tell of runs between GPUs, and what one clause of theirs says.
 
 use super::super::pattern::{matches, pattern};
-use crate::model::p2p::{IommuMode, PeerSwitch};
+use crate::model::p2p::{IommuMode, PeerResult, PeerSwitch};
 
 pattern! { P2P_OFF = r"(?i)\bNCCL_P2P_DISABLE\b(?:\s*=\s*[`'\x22]?(?:1|true|yes))?|\bNCCL_P2P_LEVEL\s*=\s*(?:LOC|0)\b|\b(?:disabl\w+|without|turn(?:ed|ing)? off)\b.{0,12}\b(?:P2P|peer[- ]to[- ]peer)\b|\bP2P (?:is |was )?(?:disabled|off|turned off)\b" }
 pattern! { P2P_ON = r"(?i)\bNCCL_P2P_DISABLE\s*=\s*[`'\x22]?(?:0|false)\b" }
@@ -75,42 +75,31 @@ pub(crate) fn about_peers(text: &str) -> bool {
     !switches(text).iter().all(general) || (matches(&SUBJECT, text) && !starts)
 }
 
-/// What one clause says of a run.
-pub(super) struct Words {
-    /// It speaks of traffic between GPUs.
-    pub(super) here: bool,
-    /// What was changed.
-    pub(super) under: Vec<PeerSwitch>,
-    /// Something does not end.
-    pub(super) hangs: bool,
-    /// Something fails.
-    pub(super) fails: bool,
-    /// Something works.
-    pub(super) works: bool,
-    /// A change did not help.
-    pub(super) in_vain: bool,
-}
-
-impl Words {
-    /// Reads a clause; `subject` tells that its paragraph speaks of traffic between GPUs.
-    pub(super) fn of(text: &str, subject: bool) -> Words {
-        let mut under = switches(text);
-        if matches(&NOT_NEEDED, text) {
-            under.retain(|switch| *switch != PeerSwitch::P2pOff);
-        }
-        let works = matches(&WORKS, text);
-        if under.is_empty() && subject && works && matches(&DRIVER, text) {
-            under.push(PeerSwitch::OtherDriver);
-        }
-        Words {
-            here: matches(&SUBJECT, text),
-            under,
-            hangs: matches(&HANGS, text),
-            fails: matches(&FAILS, text),
-            works,
-            in_vain: matches(&IN_VAIN, text),
-        }
+/// What a clause says of a run: how it ended, and what had been changed for it. `subject` tells
+/// that its paragraph speaks of traffic between GPUs.
+pub(super) fn run_of(text: &str, subject: bool) -> Option<(PeerResult, Vec<PeerSwitch>)> {
+    let mut under = switches(text);
+    if matches(&NOT_NEEDED, text) {
+        under.retain(|switch| *switch != PeerSwitch::P2pOff);
     }
+    let works = matches(&WORKS, text);
+    if under.is_empty() && subject && works && matches(&DRIVER, text) {
+        under.push(PeerSwitch::OtherDriver);
+    }
+    let hangs = matches(&HANGS, text);
+    let result = if under.is_empty() {
+        // As things are: the clause itself must speak of such traffic.
+        let failed = hangs || (matches(&FAILS, text) && !works);
+        let failed = failed && is_subject(text);
+        failed.then_some(if hangs { PeerResult::Hung } else { PeerResult::Failed })
+    } else if hangs && (matches(&IN_VAIN, text) || !works) {
+        Some(PeerResult::Hung)
+    } else if matches(&IN_VAIN, text) {
+        Some(PeerResult::Failed)
+    } else {
+        works.then_some(PeerResult::Completed)
+    };
+    Some((result?, under))
 }
 
 /// Whether the clause speaks of traffic between GPUs.
