@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, ensure};
 use reason::Diagnosis;
 use synth::expectations::{self, Expected};
 
@@ -22,13 +22,13 @@ pub(crate) fn run() -> Result<()> {
     let mut confusions = Vec::new();
     for folder in expectations::cases() {
         let name = expectations::name(&folder);
-        let expected = Expected::of(&folder).map_err(|problem| anyhow!(problem))?;
+        let expected = Expected::of(&folder).map_err(anyhow::Error::msg)?;
         let diagnosis = diagnosis(&folder).with_context(|| format!("in {name}"))?;
         let layer = name.split(['.', '/']).next().unwrap_or_default();
         rows.entry(layer.to_owned()).or_default().count(&expected, &diagnosis);
         confusions.extend(Confusion::of(name, &expected, &diagnosis));
     }
-    let all = rows.values().fold(Row::default(), |sum, row| sum.plus(row));
+    let all = rows.values().fold(Row::default(), table::Row::plus);
     print(&rows, &all, &confusions)?;
     ensure!(all.first.percent() >= LEAST_RIGHT_PERCENT, "the right cause comes first too seldom");
     ensure!(all.named.found == 0, "causes are named that must not be");

@@ -1,5 +1,7 @@
 //! The corpus: every case folder through the whole path, bytes to diagnosis, one named test each.
 
+#![expect(clippy::format_push_string, reason = "a summary for a failed case")]
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

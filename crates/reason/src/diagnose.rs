@@ -103,7 +103,8 @@ pub fn diagnose(facts: &Facts) -> Diagnosis {
     let judged: Vec<(&'static Cause, Weighing)> =
         CAUSES.iter().map(|cause| (*cause, (cause.weigh)(facts))).collect();
     let mut symptoms = derive(facts);
-    if symptoms.is_empty() && readings::cuda_works(facts).is_none() {
+    let silent = symptoms.is_empty() && readings::cuda_works(facts).is_none();
+    if silent && !nothing_of_nvidia(facts) {
         symptoms.extend(told_by_the_cause(&judged));
     }
     let mut findings = Vec::new();

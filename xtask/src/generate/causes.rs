@@ -59,7 +59,7 @@ fn with_links(page: &str, own: &str) -> String {
 
 fn linked(line: &str, own: &str) -> String {
     let mut pieces: Vec<String> = line.split('`').map(str::to_owned).collect();
-    if pieces.len() % 2 == 0 {
+    if pieces.len().is_multiple_of(2) {
         return line.to_owned();
     }
     // Every second piece stands between back-ticks.

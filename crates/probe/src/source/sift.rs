@@ -96,6 +96,7 @@ pub(super) fn sift(input: impl Read, limits: &TextLimits) -> Kept {
 }
 
 /// UTF-16, of which only the half that holds ASCII is kept: zeros in every second place.
+#[expect(clippy::naive_bytecount, reason = "it is half a kilobyte")]
 fn is_wide(start: &[u8]) -> bool {
     let sample = start.get(..512).unwrap_or(start);
     sample.iter().filter(|byte| **byte == 0).count() > sample.len() / 4

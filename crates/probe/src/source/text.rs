@@ -81,12 +81,11 @@ impl Texts {
         let mut input = Cursor::new(start).chain(input);
         if depth < DEPTH_LIMIT {
             if let Some(compression) = compression {
-                match decompressor(compression, &mut input) {
-                    Some(mut reader) => self.take(&mut *reader, label, depth + 1),
-                    None => {
-                        let nothing = Part { bytes: Arc::from([]), first_line: 1 };
-                        self.push(label, Kept { parts: vec![nothing], partial: true });
-                    }
+                if let Some(mut reader) = decompressor(compression, &mut input) {
+                    self.take(&mut *reader, label, depth + 1);
+                } else {
+                    let nothing = Part { bytes: Arc::from([]), first_line: 1 };
+                    self.push(label, Kept { parts: vec![nothing], partial: true });
                 }
                 return;
             }

@@ -1,5 +1,7 @@
 //! The same outputs in another order.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use facts::parse::command_line;
 use facts::parse::transcript::{self, Segment};
 
