@@ -2,7 +2,7 @@
 //!
 //! The way of the data: a source (crate `probe`) fills a [`raw::RawSet`] with raw items and where
 //! each came from; [`parse`] turns the bytes of one format into typed pieces plus complaints;
-//! [`extract`] joins the pieces into [`Facts`], where every reading is [`Observed`] in one of four
+//! [`mod@extract`] joins the pieces into [`Facts`], where every reading is [`Observed`] in one of four
 //! ways and carries its [`Origin`]. This crate does no input or output and cannot fail: what it
 //! does not understand is kept, counted and shown.
 

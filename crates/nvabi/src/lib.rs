@@ -3,7 +3,7 @@
 //! Each table is a file of `data/`, embedded as text and parsed when it is first asked for. Every
 //! module below is one family of tables with typed look-ups and names its source;
 //! `data/sources.tsv` has the source of each table, and [`table::Row::source`] that of a row.
-//! [`lookup`] finds a word in all of them.
+//! [`lookup()`] finds a word in all of them.
 //!
 //! The crate reads nothing but its own data.
 

@@ -143,7 +143,7 @@ impl Asked {
     }
 }
 
-/// How many bytes of the parameters [`asked`] and [`status`] may look at; 0 when the request
+/// How many bytes of the parameters `asked` and `status` may look at; 0 when the request
 /// carries none.
 pub fn parameter_bytes(node: &Node, request: u32) -> usize {
     let size = match node.speaks() {
