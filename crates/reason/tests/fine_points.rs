@@ -262,3 +262,14 @@ fn hmm_is_not_excluded_by_trials_that_work_now_and_then() {
     facts.cuda.trials = vec![forked, trial(TrialResult::Code(0))];
     assert_eq!(verdict("uvm.hmm", &facts), Verdict::RuledOut);
 }
+
+/// "Could not look" is never "there is none".
+#[test]
+fn a_machine_that_nobody_could_look_at_is_undetermined() {
+    let mut facts = facts::Facts::default();
+    facts.live = true;
+    assert_eq!(reason::diagnose(&facts).state, reason::State::Undetermined);
+    let bus = facts::Origin::item("/sys/bus/pci/devices");
+    facts.pci.devices = facts::Observed::Absent(bus);
+    assert_eq!(reason::diagnose(&facts).state, reason::State::NoGpu);
+}

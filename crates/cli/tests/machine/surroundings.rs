@@ -11,6 +11,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         test("a_verdict_in_every_surrounding", everywhere),
         test("strange_environment_and_narrow_terminal", strange),
         test("closed_standard_input", closed_input),
+        test("a_blind_check_is_undetermined", blind),
         test("no_gpu_is_said_and_is_no_fault", no_gpu),
     ]
 }
@@ -91,4 +92,18 @@ fn no_gpu() -> Outcome {
         return Ok(());
     }
     Err(format!("{:?} {text}", output.status).into())
+}
+
+/// With four descriptors no probe can be started, so that nothing is known.
+fn blind() -> Outcome {
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 4; exec \"$GPUDX\" check"])
+        .env("GPUDX", env!("CARGO_BIN_EXE_gpudx"))
+        .stdin(Stdio::null())
+        .output()?;
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.code() == Some(2) && !stdout.contains("No GPU") {
+        return Ok(());
+    }
+    Err(format!("{:?} {stdout}", output.status).into())
 }
