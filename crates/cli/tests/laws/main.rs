@@ -6,4 +6,3 @@ mod ignorance;
 mod invariance;
 mod removal;
 mod rewrite;
-mod sifting;
