@@ -19,6 +19,8 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["test", rest @ ..] => suite::run(rest.contains(&"--strict")),
         ["measure", rest @ ..] => measure::run(rest),
+        // How `measure` learns the memory of one command.
+        ["peak-of", command @ ..] => measure::peak_of(command),
         ["corpus"] => corpus::run(),
         ["new-cause", id] => new_cause::run(id),
         ["gen", rest @ ..] => generate::run(rest.contains(&"--check")),

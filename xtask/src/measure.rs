@@ -1,15 +1,16 @@
 //! The figures of docs/measurements.md: whole processes, each against a peer in the same run.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
 use crate::run::{cargo, must, root, say};
 
-/// Runs of each command that count, after one that does not.
-const RUNS: usize = 9;
+mod long_log;
+mod timing;
+
+pub(crate) use timing::peak_of;
+use timing::{RUNS, median, milliseconds, paired, peak_mib, quiet, wall};
 
 /// Prints the figures. On a machine with a GPU the real driver is measured as well. With
 /// `--prebuilt FOLDER` nothing is built, for machines that have a GPU and no compiler.
@@ -28,7 +29,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         no_gpu(&release)?;
     }
     slow_cuinit(&release, folder.path())?;
-    deadline(&release, folder.path())
+    deadline(&release, folder.path())?;
+    long_log::run(&release.join("gpudx"), folder.path())
 }
 
 fn build() -> Result<PathBuf> {
@@ -51,50 +53,6 @@ fn fake_driver(release: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn quiet(program: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command
-}
-
-fn wall(command: &mut Command) -> Result<Duration> {
-    let start = Instant::now();
-    command.status().with_context(|| format!("cannot run {command:?}"))?;
-    Ok(start.elapsed())
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
-}
-
-/// Medians of two commands run in turn, and the median of the ratios pair by pair.
-fn paired(a: &mut Command, b: &mut Command) -> Result<(Duration, Duration, f64)> {
-    wall(a)?;
-    wall(b)?;
-    let (mut of_a, mut of_b, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..RUNS {
-        let (one, two) = (wall(a)?, wall(b)?);
-        ratios.push(one.as_secs_f64() / two.as_secs_f64());
-        of_a.push(one);
-        of_b.push(two);
-    }
-    ratios.sort_by(f64::total_cmp);
-    let ratio = ratios.get(RUNS / 2).copied().unwrap_or(f64::NAN);
-    Ok((median(of_a), median(of_b), ratio))
-}
-
-/// Peak memory of the largest child so far, in MiB, as the kernel accounts it.
-fn peak_of_children_mib() -> f64 {
-    let kibibytes = probe::peak_memory_of_children().map(|bytes| bytes >> 10);
-    let kibibytes = kibibytes.and_then(|kibibytes| u32::try_from(kibibytes).ok());
-    kibibytes.map_or(f64::NAN, |kibibytes| f64::from(kibibytes) / 1024.0)
-}
-
 fn no_gpu(release: &Path) -> Result<()> {
     let gpudx = release.join("gpudx");
     let mut check = quiet(&gpudx, &["check"]);
@@ -105,7 +63,7 @@ fn no_gpu(release: &Path) -> Result<()> {
     for _ in 0..RUNS {
         times.push(wall(&mut check)?);
     }
-    let (time, memory) = (milliseconds(median(times)), peak_of_children_mib());
+    let (time, memory) = (milliseconds(median(times)), peak_mib(&gpudx, &["check"])?);
     say(&format!("| `gpudx` without a GPU: wall time, median of {RUNS} | {time:.0} ms | 50 ms |"));
     say(&format!("| the same: peak memory of the largest process | {memory:.1} MiB | 30 MiB |"));
     Ok(())
@@ -156,7 +114,7 @@ fn real_gpu(release: &Path) -> Result<()> {
         milliseconds(ours),
         milliseconds(theirs),
     ));
-    let memory = peak_of_children_mib();
+    let memory = peak_mib(&release.join("gpudx"), &["check", "--context"])?;
     say(&format!("| peak memory of the largest process of all | {memory:.1} MiB | |"));
     Ok(())
 }

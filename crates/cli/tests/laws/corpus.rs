@@ -2,10 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use facts::raw::{ItemName, RawItem, RawSet, RawState};
-use reason::{Diagnosis, State, Verdict};
+use reason::{CAUSES, Diagnosis, State, Strength, Verdict};
 use synth::expectations;
 
 /// A case with its raw items.
@@ -52,6 +53,17 @@ impl Outcome {
     }
 }
 
+/// The causes for which something decisive speaks, also those that a more specific one replaces
+/// or that an objection holds back.
+pub(crate) fn decided(raw: &RawSet) -> BTreeSet<&'static str> {
+    let facts = facts::extract(raw);
+    let decided = CAUSES.iter().filter(|cause| {
+        let support = (cause.weigh)(&facts).support;
+        support.iter().any(|piece| piece.strength == Strength::Decisive)
+    });
+    decided.map(|cause| cause.id).collect()
+}
+
 /// The same set with some items changed.
 pub(crate) fn with_items(raw: &RawSet, mut change: impl FnMut(&RawItem) -> RawItem) -> RawSet {
     let mut changed: RawSet = raw.items().map(&mut change).collect();
@@ -72,22 +84,6 @@ pub(crate) fn with_texts(raw: &RawSet, rewrite: impl Fn(&str) -> Vec<u8>) -> Opt
         item
     });
     is_changed.then_some(changed)
-}
-
-/// Fails with all that is wrong, but for cases in `open`: known defects, each to be mended. One that
-/// is mended must leave the list.
-#[track_caller]
-pub(crate) fn none_but(open: &[&str], faults: &[String]) {
-    let of = |name: &&str, fault: &String| fault.starts_with(&format!("{name}:"));
-    let (known, news): (Vec<String>, Vec<String>) =
-        faults.iter().cloned().partition(|fault| open.iter().any(|name| of(name, fault)));
-    none_of(&news);
-    for name in open {
-        assert!(
-            known.iter().any(|fault| of(name, fault)),
-            "{name} is mended: take it off the list"
-        );
-    }
 }
 
 /// Fails with all that is wrong.

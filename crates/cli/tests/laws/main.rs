@@ -6,3 +6,4 @@ mod ignorance;
 mod invariance;
 mod removal;
 mod rewrite;
+mod sifting;

@@ -9,21 +9,12 @@ use std::ops::RangeInclusive;
 use facts::Origin;
 use facts::parse::transcript;
 use facts::raw::{ItemName, RawItem, RawSet, RawState};
-use reason::{CAUSES, Diagnosis, Strength, Verdict};
+use reason::{Diagnosis, Strength, Verdict};
 
-use crate::corpus::{Case, cases, diagnose, none_but, with_items};
+use crate::corpus::{Case, cases, decided, diagnose, none_of, with_items};
 
 /// A log may say the same on many lines, each of which must go before the cause does.
 const ROUNDS: usize = 64;
-
-/// Cases in which a second cause takes the place of the first, or an origin names another line.
-const OPEN: [&str; 5] = [
-    "framework.ptx-too-new/not-without-any-code",
-    "kernel.module-not-built/not-when-modprobe-loads-it",
-    "kernel.nouveau-bound/live-driver-link",
-    "pci.power-state/d3cold-before-xid-79",
-    "process.open-files-low/shell-session",
-];
 
 #[test]
 fn without_its_decisive_evidence_nothing_is_confirmed() {
@@ -35,12 +26,12 @@ fn without_its_decisive_evidence_nothing_is_confirmed() {
             diagnosis.causes.first().filter(|first| first.verdict == Verdict::Confirmed)
         {
             tried += 1;
-            let known = decided_at_first(&case.raw);
+            let known = decided(&case.raw);
             faults.extend(fault(case, first.cause.id, &known));
         }
     }
     assert!(tried > 50, "only {tried} cases have a confirmed cause");
-    none_but(&OPEN, &faults);
+    none_of(&faults);
 }
 
 /// What is wrong with a case whose first cause, `id`, is confirmed.
@@ -66,17 +57,6 @@ fn fault(case: &Case, id: &str, known: &BTreeSet<&str>) -> Option<String> {
         }
     }
     Some(format!("{}: {id} is confirmed without {removed:?}", case.name))
-}
-
-/// The causes for which something decisive speaks from the start, also those that a more specific
-/// one replaces or that an objection holds back: removing the objection lets them stand.
-fn decided_at_first(raw: &RawSet) -> BTreeSet<&'static str> {
-    let facts = facts::extract(raw);
-    let decided = CAUSES.iter().filter(|cause| {
-        let support = (cause.weigh)(&facts).support;
-        support.iter().any(|piece| piece.strength == Strength::Decisive)
-    });
-    decided.map(|cause| cause.id).collect()
 }
 
 fn confirmed(diagnosis: &Diagnosis) -> impl Iterator<Item = &'static str> {

@@ -40,7 +40,9 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
 /// stay where they are.
 fn unquoted(text: String) -> String {
     let filled = text.lines().filter(|line| !line.trim().is_empty()).count();
-    let quoted = text.lines().filter(|line| line.trim_start().starts_with("> ")).count();
+    // An empty line of a quotation is a mark alone; a prompt of Python's is none.
+    let is_quoted = |line: &str| line == ">" || line.starts_with("> ");
+    let quoted = text.lines().filter(|line| is_quoted(line.trim())).count();
     if filled == 0 || quoted * 10 < filled * 7 {
         return text;
     }

@@ -122,6 +122,8 @@ pub struct Module {
     /// Module files on disk, for the running kernel and others. `Absent` when the folders were
     /// listed and hold none.
     pub on_disk: Observed<Vec<ModuleFile>>,
+    /// True when a listing of them was shown in part, so that a file that is not in it may be there.
+    pub on_disk_in_part: bool,
     /// What /proc/driver/nvidia/gpus tells of each GPU.
     pub gpus: Vec<Seen<GpuInformation>>,
     /// The folders of /proc/driver/nvidia/gpus: the GPUs that the module has attached to. `Seen`

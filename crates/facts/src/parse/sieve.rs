@@ -10,7 +10,7 @@ use super::kernel_log;
 
 /// Words that stand in what programs of this field print, besides the driver's own log lines. A
 /// word is found with its first letter, or all of its letters, in either case.
-const WORDS: [&str; 45] = [
+const WORDS: [&str; 78] = [
     "nvidia",
     "nvrm",
     "nvml",
@@ -34,8 +34,12 @@ const WORDS: [&str; 45] = [
     "vfio",
     "iommu",
     "libcu",
-    "fabric manager",
-    "fabricmanager",
+    "fabric",
+    "hypervisor",
+    "dmi:",
+    "detect-virt",
+    "linux version",
+    "command line:",
     "secure boot",
     "secureboot",
     "lockdown",
@@ -43,6 +47,7 @@ const WORDS: [&str; 45] = [
     "dkms",
     "modprobe",
     "insmod",
+    "config_",
     "bpf_cgroup_device",
     "bpf_prog",
     "devices.allow",
@@ -51,11 +56,39 @@ const WORDS: [&str; 45] = [
     "unknown runtime",
     "device driver",
     "oci runtime",
+    "runsc",
+    "client sync file",
     "/dev/shm",
     "memlock",
-    "too many open files",
+    "rlimit",
+    "ulimit",
+    "open files",
+    "address space",
     "bus error",
-    "client sync file",
+    "peer access",
+    "mig devices",
+    "suspend entry",
+    "uname -",
+    "os-release",
+    "selinux",
+    "avc:",
+    "seccomp",
+    "landlock",
+    "spdm",
+    "d3cold",
+    "mlx5",
+    "nvls",
+    "shm-size",
+    "shmsize",
+    "locked memory",
+    "pids controller",
+    "pthread_create",
+    "openblas",
+    "temporarily unavailable",
+    "/dev/char",
+    "gsp",
+    "access peer",
+    "proc filesystem",
 ];
 
 /// Where the next mark begins, if there is one.
@@ -66,6 +99,11 @@ pub fn next_mark(text: &[u8]) -> Option<usize> {
 /// Where the next mark begins that only kernel logs bear.
 pub fn next_kernel_mark(text: &[u8]) -> Option<usize> {
     kernel_log::next_mark(text)
+}
+
+/// True for a line of a log in which no reader could find anything. Prose bears no stamp.
+pub(crate) fn is_idle_log_line(line: &str) -> bool {
+    next_mark(line.as_bytes()).is_none() && kernel_log::has_stamp(line)
 }
 
 fn automaton() -> Option<&'static AhoCorasick> {
@@ -111,6 +149,14 @@ mod tests {
         ] {
             assert_eq!(next_mark(line.as_bytes()), None, "{line}");
         }
+    }
+
+    #[test]
+    fn lines_of_logs_without_a_mark_are_idle_and_prose_never_is() {
+        assert!(is_idle_log_line("[   12.345678] usb 1-2: new high-speed USB device"));
+        assert!(is_idle_log_line("Nov 30 08:36:01 gw systemd[1]: Started Session 4."));
+        assert!(!is_idle_log_line("[   12.345678] nvidia: module license"));
+        assert!(!is_idle_log_line("it has been so since the update"));
     }
 
     #[test]

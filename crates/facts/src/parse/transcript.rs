@@ -291,6 +291,9 @@ fn is_fence(line: &str) -> bool {
 /// Longest line that may be a prompt.
 const PROMPT_LINE_LIMIT: usize = 4096;
 
+/// Every prompt ends in one of these, but for those of an interactive Python.
+const PROMPT_SIGNS: [char; 7] = ['$', '#', '%', '+', '➜', '❯', 'λ'];
+
 /// The command behind a prompt; empty for a prompt without one.
 fn prompt(line: &str) -> Option<&str> {
     if line.len() > PROMPT_LINE_LIMIT {
@@ -298,6 +301,9 @@ fn prompt(line: &str) -> Option<&str> {
     }
     if let Some(rest) = line.trim_start().strip_prefix(">>> ") {
         return Some(rest).filter(|rest| !rest.trim().is_empty());
+    }
+    if !line.contains(PROMPT_SIGNS) {
+        return None;
     }
     if let Some(found) = PROMPT.as_ref().and_then(|regex| regex.captures(line)) {
         let command = found.name("cmd")?.as_str();

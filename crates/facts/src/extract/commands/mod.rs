@@ -103,7 +103,7 @@ pub(crate) fn apply(line: &str, command_line: u32, item: &RawItem, facts: &mut F
 fn one(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
     state::before(output, facts);
     sandbox::observe(output, facts);
-    super::loose::typed(output.item, output.line, facts);
+    super::loose::typed(output.item, output.line, command_line, facts);
     // A trace first: what stands there is strace's output and not the program's.
     let handled = trace::apply(output, facts)
         || files::apply(output, facts)

@@ -149,6 +149,8 @@ fn enter(attribute: &str, token: &str, number: u32, output: &Output<'_>, facts: 
             match attribute {
                 "torch.version.cuda" => torch.cuda = Some(CudaVersion::parse(token)),
                 "torch.__version__" => torch.version = Some(token.to_owned()),
+                // A list that whoever pasted it shortened does not say what is missing.
+                "torch.cuda.get_arch_list()" if token.contains("...") => {}
                 "torch.cuda.get_arch_list()" => {
                     let list = token.trim_matches(['[', ']']).split(',');
                     let names = list.map(|name| name.trim().trim_matches('\'').to_owned());

@@ -2,6 +2,7 @@
 //! the shape of what a program prints and not by one report's wording; what none knows is left.
 
 use crate::model::Facts;
+use crate::parse::sieve;
 use crate::raw::RawItem;
 
 mod blocks;
@@ -41,6 +42,10 @@ pub(crate) use peers::switches as peer_switches;
 /// A line longer than this is cut: no message of any program is.
 const LINE_LIMIT: usize = 8192;
 
+/// No person's report is longer than this, the limit of issue trackers. In a longer text, which is
+/// a log, lines without a word that matters are passed over.
+const REPORT_BYTES: usize = 64 << 10;
+
 /// Reads a loose text with every reader.
 pub(crate) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
     blocks::apply(item, text, facts);
@@ -48,8 +53,13 @@ pub(crate) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
 }
 
 /// Reads what a command line itself says of the process: limits that it sets, sizes, indices.
-pub(crate) fn typed(item: &RawItem, command: &str, facts: &mut Facts) {
-    process::read_typed(&Line { item, number: 0, text: bounded(command) }, facts);
+/// `command_line` is its line in the input, 0 when it was not part of a text.
+pub(crate) fn typed(item: &RawItem, command: &str, command_line: u32, facts: &mut Facts) {
+    let mut at = item.clone();
+    if let Some((_, first)) = at.cut_from.as_mut().filter(|_| command_line > 0) {
+        *first = command_line;
+    }
+    process::read_typed(&Line { item: &at, number: 0, text: bounded(command) }, facts);
 }
 
 /// Reads the lines of a kernel log that stand in an output which another reader has had.
@@ -70,9 +80,10 @@ pub(crate) fn messages_only(item: &RawItem, text: &str, facts: &mut Facts) {
 fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
     bus::ports(item, text, facts);
     peers::read(item, text, facts);
+    let is_long = text.len() > REPORT_BYTES;
     for (number, line) in crate::parse::numbered(text) {
         let line = bounded(line);
-        if line.trim().is_empty() {
+        if line.trim().is_empty() || is_long && sieve::is_idle_log_line(line) {
             continue;
         }
         let at = Line { item, number, text: line };

@@ -48,9 +48,11 @@ pattern! {
 }
 
 /// Words of which each message holds one; a line without any is passed over at little cost.
-const MARKS: [&str; 10] = [
-    "rror",
-    "ERROR",
+const MARKS: [&str; 12] = [
+    "error: ",
+    "Error!",
+    "ERROR:",
+    "*** [",
     "nvidia",
     "NVIDIA",
     "ompiler",
@@ -58,7 +60,7 @@ const MARKS: [&str; 10] = [
     "clang",
     "headers",
     "kernel source",
-    "bad return",
+    "ad return",
 ];
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {

@@ -32,6 +32,7 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         origin: line.origin(),
     };
     facts.mentions_gpu = true;
+    facts.module.on_disk_in_part |= line.item.partial;
     match &mut facts.module.on_disk {
         Observed::Seen(Seen { value: files, .. }) => {
             let known = files.iter().any(|other| other.path == file.path);

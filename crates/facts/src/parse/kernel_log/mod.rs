@@ -57,6 +57,11 @@ pub fn parse(bytes: &[u8]) -> Parsed<ParsedLog> {
     parsed
 }
 
+/// Whether a line bears a stamp, as those of logs do.
+pub(crate) fn has_stamp(line: &str) -> bool {
+    prefix::split(line).0.is_some()
+}
+
 /// Windows tools save logs as UTF-16. Other text stays as it is, without a copy.
 fn decode(bytes: &[u8]) -> Cow<'_, [u8]> {
     let marked = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");

@@ -116,7 +116,7 @@ fn messages(facts: &Facts, weighing: &mut Weighing) {
 }
 
 fn files(facts: &Facts, weighing: &mut Weighing) {
-    let absent = driver_absent(facts);
+    let absent = driver_absent(facts).filter(|_| !facts.module.on_disk_in_part);
     let (statement, origin) = match on_disk(facts) {
         OnDisk::Fits(path, origin) => {
             weighing.rules_out(format!("{path} is there for the running kernel"), &origin);

@@ -169,7 +169,8 @@ fn on_disk(facts: &Facts, weighing: &mut Weighing, absent: bool) -> Option<(Stri
             if let Some(file) = own.iter().find(|file| fits(file, release)) {
                 return Some((file.path.clone(), file.origin.clone()));
             }
-            if !own.is_empty() && own.iter().all(|file| file.kernel.is_some()) {
+            let all = !facts.module.on_disk_in_part;
+            if all && !own.is_empty() && own.iter().all(|file| file.kernel.is_some()) {
                 let statement =
                     format!("no nvidia module is there for the running kernel {release}");
                 weighing.rules_out(statement, &files.origin);
@@ -220,11 +221,14 @@ fn devices(facts: &Facts, weighing: &mut Weighing) {
                     weighing.objects(Moderate, format!("{owner} owns a GPU"), &seen.origin);
                 }
                 None if !weighing.support.is_empty() => {
-                    weighing.supports(
-                        Weak,
-                        "a GPU is on the bus, and no driver owns it",
-                        &seen.origin,
-                    );
+                    let free = gpus.iter().all(|gpu| gpu.driver.absent().is_some());
+                    let owner = if free { ", and no driver owns it" } else { "" };
+                    weighing.supports(Weak, format!("a GPU is on the bus{owner}"), &seen.origin);
+                    if let (false, Some(module)) = (free, facts.module.loaded("nouveau").as_seen())
+                    {
+                        let statement = "nouveau is loaded, and may own the GPU";
+                        weighing.objects(Strong, statement, &module.origin);
+                    }
                 }
                 None => {}
             }

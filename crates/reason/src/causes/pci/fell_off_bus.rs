@@ -83,7 +83,7 @@ fn xids(facts: &Facts, weighing: &mut Weighing) {
         let Some(fell) = burst.find(OFF_THE_BUS) else { continue };
         let origin = &fell.event.origin;
         if let Some(line) = super::not_woken_before(facts, fell.index) {
-            weighing.supports(Moderate, "Xid 79: the GPU has fallen off the bus", origin);
+            weighing.confirms("Xid 79: the GPU has fallen off the bus", origin);
             let statement = "the kernel could not wake the GPU before it was gone";
             weighing.objects(Strong, statement, line);
             continue;

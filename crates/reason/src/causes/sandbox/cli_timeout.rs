@@ -18,7 +18,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     claim: "the container hook gives up before the GPUs are up",
     explanation: "With persistence off and no client at work the driver puts every GPU to rest, and \
         the next client waits until all of them have been brought up again: some seconds each on \
-        large machines. The hook asks a helper process and waits for it no longer than \
+        large machines. The hook asks a process of its own and waits for it no longer than \
         libnvidia-container's own clock says, then ends with 'driver rpc error: timed out'. \
         nvidia-smi has no such clock, so it works, slowly.",
     explains: &[SymptomId::ContainerRefused, SymptomId::CudaInitSlow],
@@ -38,7 +38,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         },
         LookAlike {
             id: "process.open-files-huge",
-            tell: "persistence is on, and a helper walks through a billion descriptors",
+            tell: "persistence is on, and a service walks through a billion descriptors",
         },
     ],
     references: &[
