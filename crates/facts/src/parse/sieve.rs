@@ -4,9 +4,13 @@
 
 use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use aho_corasick::Input;
+use aho_corasick::automaton::Automaton as _;
+use aho_corasick::dfa::DFA;
 
 use super::kernel_log;
+
+mod lanes;
 
 /// Words that stand in what programs of this field print, besides the driver's own log lines. A
 /// word is found with its first letter, or all of its letters, in either case.
@@ -91,29 +95,45 @@ const WORDS: [&str; 78] = [
     "proc filesystem",
 ];
 
-/// Where the next mark begins, if there is one.
-pub fn next_mark(text: &[u8]) -> Option<usize> {
-    automaton()?.find(text).map(|found| found.start())
+/// Which words count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// All that any reader knows.
+    All,
+    /// Those that only kernel logs bear.
+    KernelLog,
 }
 
-/// Where the next mark begins that only kernel logs bear.
-pub fn next_kernel_mark(text: &[u8]) -> Option<usize> {
-    kernel_log::next_mark(text)
+impl Marks {
+    /// Where each line begins that has a mark, in order. `covered` is given a line and the place of
+    /// a mark in it; when the mark says nothing there, it tells where the search goes on.
+    pub fn lines(self, text: &[u8], covered: &dyn Fn(&[u8], usize) -> Option<usize>) -> Vec<usize> {
+        self.automaton().map_or_else(Vec::new, |dfa| lanes::lines_with_words(dfa, text, covered))
+    }
+
+    fn automaton(self) -> Option<&'static DFA> {
+        static ALL: OnceLock<Option<DFA>> = OnceLock::new();
+        static KERNEL_LOG: OnceLock<Option<DFA>> = OnceLock::new();
+        let built = match self {
+            Marks::All => ALL.get_or_init(|| {
+                let words = WORDS.iter().flat_map(|word| spellings(word));
+                DFA::new(kernel_log::marks().chain(words)).ok()
+            }),
+            Marks::KernelLog => KERNEL_LOG.get_or_init(|| DFA::new(kernel_log::marks()).ok()),
+        };
+        built.as_ref()
+    }
+}
+
+/// Whether a text has a mark of any reader.
+pub fn has_mark(text: &[u8]) -> bool {
+    let found = Marks::All.automaton().map(|dfa| dfa.try_find(&Input::new(text)));
+    matches!(found, Some(Ok(Some(_))))
 }
 
 /// True for a line of a log in which no reader could find anything. Prose bears no stamp.
 pub(crate) fn is_idle_log_line(line: &str) -> bool {
-    next_mark(line.as_bytes()).is_none() && kernel_log::has_stamp(line)
-}
-
-fn automaton() -> Option<&'static AhoCorasick> {
-    static AUTOMATON: OnceLock<Option<AhoCorasick>> = OnceLock::new();
-    let build = || {
-        let words = WORDS.iter().flat_map(|word| spellings(word));
-        let marks: Vec<String> = kernel_log::marks().chain(words).collect();
-        AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(&marks).ok()
-    };
-    AUTOMATON.get_or_init(build).as_ref()
+    !has_mark(line.as_bytes()) && kernel_log::has_stamp(line)
 }
 
 /// `cuda`, `Cuda`, `CUDA`.
@@ -133,10 +153,11 @@ mod tests {
     #[test]
     fn marks_are_found_in_the_usual_spellings() {
         for line in ["a CUDA error", "Nvidia", "[nvidia-drm]", "NVRM: x", "? f+0x1/0x2 [e1000e]"] {
-            assert!(next_mark(line.as_bytes()).is_some(), "{line}");
+            assert!(has_mark(line.as_bytes()), "{line}");
         }
-        assert_eq!(next_mark(b"libcuda.so.1 and more"), Some(0));
-        assert_eq!(next_kernel_mark(b"libcuda.so.1 and NVRM: x"), Some(17));
+        let text = b"libcuda.so.1\nNVRM: x\n";
+        assert_eq!(Marks::All.lines(text, &|_, _| None), [0, 13]);
+        assert_eq!(Marks::KernelLog.lines(text, &|_, _| None), [13]);
     }
 
     #[test]
@@ -147,7 +168,7 @@ mod tests {
             "docker0: port 1(veth1) entered forwarding state",
             "EXT4-fs (sda1): mounted filesystem with ordered data mode. Quota mode: none.",
         ] {
-            assert_eq!(next_mark(line.as_bytes()), None, "{line}");
+            assert!(!has_mark(line.as_bytes()), "{line}");
         }
     }
 
@@ -159,6 +180,42 @@ mod tests {
         assert!(!is_idle_log_line("it has been so since the update"));
     }
 
+    /// Long texts are walked at four places at once, and words stand at every place of a line.
+    #[test]
+    fn the_lines_of_a_long_text_are_those_that_each_have_a_mark() {
+        let mut text = Vec::new();
+        let mut expected = Vec::new();
+        for number in 0..5000_usize {
+            let line = match number % 97 {
+                0 => format!("{}NVRM:\n", "x".repeat(number % 89)),
+                1 => "cuda and cuda again\n".to_owned(),
+                2 => "a\n".to_owned(),
+                3 => "\n".to_owned(),
+                _ => format!("nothing of number {number}\n"),
+            };
+            if has_mark(line.as_bytes()) {
+                expected.push(text.len());
+            }
+            text.extend(line.into_bytes());
+        }
+        for length in [text.len(), 4096, 4095, 1000, 7, 0] {
+            let part = &text[..length];
+            let within = expected.iter().copied().filter(|begin| {
+                let line = part.get(*begin..).unwrap_or_default();
+                has_mark(line.split(|byte| *byte == b'\n').next().unwrap_or_default())
+            });
+            let within: Vec<usize> = within.collect();
+            assert_eq!(Marks::All.lines(part, &|_, _| None), within, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_covered_mark_does_not_count_and_what_follows_it_does() {
+        let text = b"gpu7 usb\ngpu7 cuda\n";
+        let covered = |_: &[u8], place: usize| (place < 4).then_some(4);
+        assert_eq!(Marks::All.lines(text, &covered), [9]);
+    }
+
     #[test]
     fn every_line_that_the_log_scanner_keeps_has_a_mark() {
         let lines = include_str!("../../tests/data/kernel_lines_of_reports.tsv");
@@ -167,7 +224,7 @@ mod tests {
         for line in lines.lines() {
             if scanner.line(line.as_bytes()).is_some() {
                 kept += 1;
-                assert!(next_mark(line.as_bytes()).is_some(), "{line}");
+                assert!(has_mark(line.as_bytes()), "{line}");
             }
         }
         assert!(kept > 20);

@@ -81,11 +81,6 @@ pub(crate) fn marks() -> impl Iterator<Item = String> {
     literals.flatten().chain(names.map(str::to_owned))
 }
 
-/// Where the next of these texts begins.
-pub(crate) fn next_mark(text: &[u8]) -> Option<usize> {
-    matcher().next_hit(text)
-}
-
 /// The one matcher of the process, made on first use.
 pub(super) fn matcher() -> &'static Matcher {
     static MATCHER: OnceLock<Matcher> = OnceLock::new();

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use super::Parsed;
 pub use matcher::SignatureMatch;
-pub(crate) use matcher::{marks, next_mark};
+pub(crate) use matcher::marks;
 pub use scanner::{LINE_LIMIT_BYTES, LogScanner, ParsedLine};
 pub use stamp::{Clock, Stamp};
 

@@ -1,7 +1,7 @@
 //! The name of the machine, which syslog and journals write into each line. A machine named
 //! `gpu-node-07` must not make every line of its log one about a GPU.
 
-use facts::parse::sieve::next_mark;
+use facts::parse::sieve::has_mark;
 
 /// How many lines of the beginning are looked at.
 const LINES: usize = 64;
@@ -21,7 +21,7 @@ impl HostName {
         let found = lines.iter().find_map(|line| HostName::of_line(line))?;
         let bearing = lines.iter().filter(|line| found.stands_in(line)).count();
         let usual = bearing * 2 > lines.len();
-        (usual && next_mark(&found.name).is_some()).then_some(found)
+        (usual && has_mark(&found.name)).then_some(found)
     }
 
     /// The word behind the stamp: `Nov 30 08:36:01 HOST …` or `2026-11-30T08:36:01+0000 HOST …`.

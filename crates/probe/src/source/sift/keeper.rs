@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use facts::parse::sieve::{next_kernel_mark, next_mark};
+use facts::parse::sieve::Marks;
 
 use super::host::HostName;
 use super::marks::{first_line, marked_lines};
@@ -76,9 +76,9 @@ impl Keeper {
     /// lines that are not the kernel's.
     fn take(&mut self, text: &[u8]) -> usize {
         let has_room = self.left > self.left_for_kernel;
-        let next = if has_room { next_mark } else { next_kernel_mark };
+        let marks = if has_room { Marks::All } else { Marks::KernelLog };
         let marked =
-            if self.is_full() { Vec::new() } else { marked_lines(text, next, self.host.as_ref()) };
+            if self.is_full() { Vec::new() } else { marked_lines(text, marks, self.host.as_ref()) };
         let mut done = 0;
         for begin in marked {
             self.pass(text.get(done..begin).unwrap_or_default(), true);
