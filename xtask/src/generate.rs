@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::run::{root, say};
 
 mod causes;
+mod printed_by;
 
 /// Writes every generated file and removes what is left of retired causes, or with `check` fails
 /// when anything is not up to date.
@@ -27,6 +28,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
 fn files() -> Result<BTreeMap<String, String>> {
     let mut files = causes::pages()?;
     files.insert("docs/schema/report-1.json".to_owned(), render::json::json_schema()?);
+    files.insert(printed_by::PATH.to_owned(), printed_by::table()?);
     Ok(files)
 }
 

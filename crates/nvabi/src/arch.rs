@@ -15,9 +15,28 @@ pub fn compiled_for(major: u32, minor: u32) -> Option<Vec<(u32, u32)>> {
     row.text("compute_capabilities").split(',').map(number::major_minor).collect()
 }
 
+/// The first and the last of the measured toolkits, as (major, minor), that compile for a compute
+/// capability.
+pub fn toolkits_for(capability: (u32, u32)) -> Option<((u32, u32), (u32, u32))> {
+    let measured = CUDA_ARCH_SUPPORT.rows().filter_map(|row| {
+        let version = number::major_minor(row.text("cuda_version"))?;
+        let mut listed = row.text("compute_capabilities").split(',');
+        listed.any(|one| number::major_minor(one) == Some(capability)).then_some(version)
+    });
+    let versions: Vec<(u32, u32)> = measured.collect();
+    Some((*versions.iter().min()?, *versions.iter().max()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn toolkits_come_and_go_for_a_capability() {
+        assert_eq!(toolkits_for((12, 0)).unwrap().0, (12, 8));
+        assert!(toolkits_for((7, 0)).unwrap().1 < (13, 0));
+        assert_eq!(toolkits_for((99, 0)), None);
+    }
 
     #[test]
     fn measured_versions_and_those_between() {

@@ -87,6 +87,31 @@ impl SymptomId {
         }
     }
 
+    /// What it means, as a sentence without its full stop.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            SymptomId::CudaInitFails => "cuInit answers an error",
+            SymptomId::CudaInitHangs => "cuInit does not return",
+            SymptomId::CudaInitCrashes => "the process dies inside the driver library",
+            SymptomId::CudaInitSlow => "cuInit takes much longer than it should",
+            SymptomId::CudaContextFails => {
+                "cuInit works; a context, an allocation, a copy or a kernel does not"
+            }
+            SymptomId::NvmlFails => "NVML, and so nvidia-smi, answers an error",
+            SymptomId::NvmlHangs => "NVML, or a query through it, does not return",
+            SymptomId::DriverAbsent => "there is no driver to talk to",
+            SymptomId::GpuMissing => "there are fewer GPUs than on the bus",
+            SymptomId::GpuFaulted => "the kernel reports a fault of a GPU",
+            SymptomId::ContainerRefused => "the container engine refuses to start, or gives no GPU",
+            SymptomId::P2pAbsent => "access from GPU to GPU is not offered",
+            SymptomId::P2pBroken => "copies from GPU to GPU are offered and do not arrive",
+            SymptomId::FrameworkNoGpu => "the framework says that there is no GPU",
+            SymptomId::FrameworkNoCode => {
+                "the framework has no code for the GPU, or code that cannot run"
+            }
+        }
+    }
+
     /// The symptom of that id.
     pub fn from_name(name: &str) -> Option<SymptomId> {
         SymptomId::ALL.into_iter().find(|symptom| symptom.name() == name)

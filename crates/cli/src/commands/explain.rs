@@ -1,10 +1,16 @@
 //! `gpudx explain WORD…`
 
+use std::io::Write as _;
+
+use facts::Layer;
+use reason::symptom::SymptomId;
+
 use crate::args::{ColorWhen, ExplainArgs, PageFormat};
 use crate::exit::Exit;
 use crate::output;
 
-/// Prints what a word means: a cause of that id, else what the driver's tables have under it.
+/// Prints what a word means: a cause or a symptom of that id, what the driver's tables have under it,
+/// the causes of a layer, or what a pasted line says.
 pub(crate) fn run(args: &ExplainArgs, color: ColorWhen) -> Exit {
     let word = args.words.join(" ");
     let options = output::options(color, false);
@@ -17,11 +23,21 @@ pub(crate) fn run(args: &ExplainArgs, color: ColorWhen) -> Exit {
     if args.format == PageFormat::Md {
         return output::complain("only causes have a page in Markdown", Exit::Usage);
     }
-    let entries = nvabi::lookup(&word);
-    if entries.is_empty() {
-        return output::complain(&unknown(&word), Exit::Undetermined);
+    if let Some(symptom) = SymptomId::from_name(&word) {
+        return output::print(Exit::Fine, |out| render::explain::symptom(out, symptom, options));
     }
-    output::print(Exit::Fine, |out| render::explain::entries(out, &entries, options))
+    let entries = nvabi::lookup(&word);
+    if !entries.is_empty() {
+        return output::print(Exit::Fine, |out| render::explain::entries(out, &entries, options));
+    }
+    if let Some(layer) = Layer::from_name(&word) {
+        return output::print(Exit::Fine, |out| render::explain::layer(out, layer, options));
+    }
+    let mut page = Vec::new();
+    match render::explain::line(&mut page, &word, options) {
+        Ok(true) => output::print(Exit::Fine, |out| out.write_all(&page)),
+        _ => output::complain(&unknown(&word), Exit::Undetermined),
+    }
 }
 
 /// One line, with the causes whose ids are near.

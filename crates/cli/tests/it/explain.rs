@@ -19,6 +19,23 @@ fn words_may_be_several() {
 }
 
 #[test]
+fn symptoms_layers_and_pasted_lines_point_to_causes() {
+    let line = "NVRM: API mismatch: the client has the version 535.54.03, but\n\
+        NVRM: this kernel module has the version 535.104.05.";
+    for (words, cause) in [
+        ("cuda.init-hangs", "uvm.hmm"),
+        ("sandbox", "sandbox.cgroup-denies"),
+        ("NVSWITCH_SXID", "fabric.nvlink-down"),
+        (line, "module.version-skew"),
+        ("0x62:0x65:1784", "module.rm-init-failed"),
+    ] {
+        let run = run(&["explain", words]);
+        assert_eq!((run.status, run.err.as_str()), (0, ""), "{words}");
+        assert!(run.out.contains(cause), "{cause} in\n{}", run.out);
+    }
+}
+
+#[test]
 fn a_cause_is_explained_in_both_forms() {
     let text = run(&["explain", "uvm.hmm"]);
     assert_eq!(text.status, 0);

@@ -3,11 +3,19 @@
 
 use super::Entry;
 use super::families::FAMILIES;
-use crate::{error_text, ioctl, number, pci_id, rm_init, struct_layout, topology};
+use crate::{
+    arch, chip, error_text, ioctl, number, pci_id, rm_init, signature, struct_layout, topology,
+};
+
+/// A shorter part of a log line stands in too many.
+const SHORTEST_PART: usize = 4;
+
+/// Most log lines that are shown for a word.
+const MOST_LOG_LINES: usize = 5;
 
 /// What is told by its form alone.
 pub(super) fn patterns(word: &str) -> Vec<Entry> {
-    let entry = triple(word).or_else(|| request(word));
+    let entry = triple(word).or_else(|| request(word)).or_else(|| capability(word));
     if let Some(entry) = entry {
         return vec![entry];
     }
@@ -20,7 +28,53 @@ pub(super) fn phrases(word: &str) -> Vec<Entry> {
     if bonded != word {
         return FAMILIES.iter().flat_map(|family| family.named(bonded)).collect();
     }
-    structure(word).or_else(|| product(word)).or_else(|| message(word)).into_iter().collect()
+    let one = structure(word).or_else(|| product(word)).or_else(|| message(word));
+    one.map_or_else(|| log_lines(word), |entry| vec![entry])
+}
+
+/// The kernel-log signatures whose lines hold a word, such as `SXid`.
+fn log_lines(word: &str) -> Vec<Entry> {
+    if word.len() < SHORTEST_PART {
+        return Vec::new();
+    }
+    let lower = word.to_ascii_lowercase();
+    let known = signature::all().filter(|row| row.regex.to_ascii_lowercase().contains(&lower));
+    known.take(MOST_LOG_LINES).flat_map(|row| by_key(row.id)).collect()
+}
+
+fn by_key(key: &str) -> Vec<Entry> {
+    FAMILIES.iter().flat_map(|family| family.named(key)).collect()
+}
+
+/// `sm_120`, `compute_90a` or `sm120`: a compute capability as compilers spell it.
+fn capability(word: &str) -> Option<Entry> {
+    let lower = word.to_ascii_lowercase();
+    let rest = lower.strip_prefix("sm").or_else(|| lower.strip_prefix("compute"))?;
+    let digits = rest.trim_start_matches('_').trim_end_matches(['a', 'f']);
+    let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
+    let wanted: (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+    let chips: Vec<chip::Chip> = chip::all().filter(|chip| chip.capability == wanted).collect();
+    let names: Vec<&str> = chips.iter().map(|chip| chip.chip).collect();
+    let toolkits = arch::toolkits_for(wanted);
+    if names.is_empty() && toolkits.is_none() {
+        return None;
+    }
+    let range = toolkits.map(|(first, last)| {
+        format!("{}.{} to {}.{}, of those measured", first.0, first.1, last.0, last.1)
+    });
+    let mut lines = vec![
+        ("chips", names.join(", ")),
+        ("architecture", chips.first().map_or(String::new(), |chip| chip.architecture.to_owned())),
+        ("compiled for by CUDA", range.unwrap_or_default()),
+    ];
+    lines.retain(|(_, text)| !text.is_empty());
+    Some(Entry {
+        table: "chips",
+        key: format!("{}.{}", wanted.0, wanted.1),
+        title: format!("sm_{digits} (compute capability {}.{})", wanted.0, wanted.1),
+        lines,
+        source: source_of("chips"),
+    })
 }
 
 fn triple(word: &str) -> Option<Entry> {
