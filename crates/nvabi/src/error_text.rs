@@ -66,13 +66,25 @@ impl Line<'_> {
         let bytes = self.text.as_bytes();
         let before = start.checked_sub(1).and_then(|index| bytes.get(index));
         let after = bytes.get(start + message.text.len());
-        before.is_none_or(|byte| !byte.is_ascii_alphanumeric())
+        self.stands_as_printed(message.text, start)
+            && before.is_none_or(|byte| !byte.is_ascii_alphanumeric())
             // A digit may follow: `device handle for GPU0`.
             && after.is_none_or(|byte| !byte.is_ascii_alphabetic())
             && (self.has_context(message.context)
                 || self
                     .bare
                     .eq_ignore_ascii_case(without_punctuation(message.text)))
+    }
+
+    /// A message of one word, such as NVML's `Timeout`, is a word of everyday language as well: it
+    /// counts in its own spelling and behind the colon that tools print before it, or alone.
+    fn stands_as_printed(&self, message: &str, start: usize) -> bool {
+        if message.contains(' ') {
+            return true;
+        }
+        let (before, rest) = self.text.split_at_checked(start).unwrap_or_default();
+        let before = before.trim_end();
+        rest.starts_with(message) && (before.is_empty() || before.ends_with([':', '>', '=']))
     }
 
     fn has_context(&mut self, context: &'static str) -> bool {
@@ -192,6 +204,7 @@ mod tests {
             ("all CUDA-capable devices are busy or unavailable", ("cuda-runtime", 46)),
             ("-> initialization error", ("cuda-driver", 3)),
             ("Driver Not Loaded", ("nvml", 9)),
+            ("Unable to determine the device handle for GPU 0000:01:00.0: Timeout", ("nvml", 10)),
         ] {
             assert_eq!(code(line), Some(expected), "{line}");
         }
@@ -203,6 +216,9 @@ mod tests {
             "Out of memory: Killed process 4242 (python3) total-vm:1234kB",
             "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1",
             "TimeoutError: connect timeout after 3 s",
+            "nvidia-smi under `timeout 20` ended, NVML answered",
+            "nvml: no timeout was set",
+            "the Timeout of nvidia-smi is 5 s",
             "ls: cannot open directory: Operation not permitted",
             "grep: invalid argument",
             "",
