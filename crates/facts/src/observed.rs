@@ -97,6 +97,8 @@ pub struct Origin {
     pub excerpt: Arc<str>,
     /// Seconds since the Unix epoch when the item was taken, if known.
     pub taken_at: Option<u64>,
+    /// True when it is the item's silence that counts: a list in which something does not stand.
+    pub is_silence: bool,
 }
 
 impl Origin {
@@ -109,7 +111,20 @@ impl Origin {
             end_line: 0,
             excerpt: Arc::from(""),
             taken_at: None,
+            is_silence: false,
         }
+    }
+
+    /// The silence of an output that a person pasted. Lines may have been left out of it without a
+    /// mark, so that it makes an absence probable and no more; an error message that says that
+    /// something is not there is no silence.
+    pub fn is_pasted_silence(&self) -> bool {
+        self.is_silence && self.is_pasted()
+    }
+
+    /// True for what a person cut out of an output or a file, or a command printed.
+    pub fn is_pasted(&self) -> bool {
+        self.input.is_some() || self.item.starts_with("$ ") || self.item.starts_with("text:")
     }
 
     /// The same origin with an excerpt, cut to a readable length and stripped of control

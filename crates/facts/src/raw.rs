@@ -128,6 +128,11 @@ impl RawItem {
         self.origin_at(0, "")
     }
 
+    /// The origin of an absence that shows in the item's saying nothing of it.
+    pub fn silence(&self) -> Origin {
+        Origin { is_silence: true, ..self.origin() }
+    }
+
     /// An origin for one line of the item (from 1; 0 for the whole item), with an excerpt.
     pub fn origin_at(&self, line: u32, excerpt: &str) -> Origin {
         let mut origin = Origin::item(self.name.to_string()).with_excerpt(excerpt);

@@ -78,9 +78,12 @@ impl Weighing {
         self
     }
 
-    /// Enters evidence that makes the cause certain by itself.
+    /// Enters evidence that makes the cause certain by itself. What an output that a person pasted
+    /// does not show is strong and never decisive: a line may have been left out.
     pub fn confirms(&mut self, statement: impl Into<String>, origin: &Origin) -> &mut Self {
-        self.supports(Strength::Decisive, statement, origin)
+        let silence = origin.is_pasted_silence();
+        let strength = if silence { Strength::Strong } else { Strength::Decisive };
+        self.supports(strength, statement, origin)
     }
 
     /// Enters evidence against.

@@ -4,6 +4,7 @@
 mod corpus;
 mod ignorance;
 mod invariance;
+mod omission;
 mod removal;
 mod rewrite;
 mod sifting;

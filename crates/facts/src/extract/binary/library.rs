@@ -115,7 +115,8 @@ fn enter_cache(item: &RawItem, entries: &[CacheEntry], whole: bool, facts: &mut 
             entries.iter().filter(|entry| entry.name == name && entry.abi == CacheAbi::Wide);
         let Some(first) = fitting.next() else {
             if whole || shown {
-                let origin = item.origin_at(0, &format!("no {name} in the loader's cache"));
+                let excerpt = format!("no {name} in the loader's cache");
+                let origin = item.silence().with_excerpt(&excerpt);
                 slot(name, facts).or_better(Observed::Absent(origin));
             }
             continue;

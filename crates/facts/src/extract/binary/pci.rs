@@ -21,7 +21,7 @@ pub fn apply_lspci(item: &RawItem, facts: &mut Facts) {
         let shown =
             item.filter.as_deref().is_some_and(|filter| filter.eq_ignore_ascii_case("nvidia"));
         if listing.device_count > 0 && !item.partial || shown {
-            facts.pci.devices.or_better(Observed::Absent(item.origin()));
+            facts.pci.devices.or_better(Observed::Absent(item.silence()));
         }
         return;
     }

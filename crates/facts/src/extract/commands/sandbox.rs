@@ -3,6 +3,7 @@
 use super::Output;
 use crate::extract::loose::selinux_mode;
 use crate::model::Facts;
+use crate::model::host::ContainerKind;
 use crate::observed::{Observed, Origin};
 use crate::parse::command_line::Wrapper;
 use crate::version::DriverVersion;
@@ -18,7 +19,10 @@ pub(super) fn observe(output: &Output<'_>, facts: &mut Facts) {
                 facts.sandbox.engine.selinux = Observed::seen(mode, origin);
             }
         }
-        ("ls" | "ll" | "find", _) => folders(output, &origin, facts),
+        ("ls" | "ll" | "stat" | "find" | "test", _) => {
+            marks(output, &origin, facts);
+            folders(output, &origin, facts);
+        }
         ("runsc", Some(_)) => gvisor(output, &origin, facts),
         ("nvidia-smi", Some(_)) if output.command.container().is_some() => {
             let answers =
@@ -42,6 +46,19 @@ fn failing_as_root(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
     let asks = output.line.contains("docker context show") || output.line.contains("docker info");
     if asks && output.text.contains("rootless") {
         facts.sandbox.engine.rootless_seen = Observed::seen(true, origin.clone());
+    }
+}
+
+/// The empty file that an engine leaves at the root of a container.
+fn marks(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
+    let marks =
+        [("/.dockerenv", ContainerKind::Docker), ("/run/.containerenv", ContainerKind::Podman)];
+    for (path, kind) in marks {
+        let asked = output.command.operands().any(|word| word == path);
+        let shown = output.text.lines().any(|line| line.trim_end().ends_with(path));
+        if asked && shown && !output.text.contains("No such file") {
+            facts.host.container.or_better(Observed::seen(kind, origin.clone()));
+        }
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
         let Some(text) = item.text() else { continue };
         found.extend(files_of(folder, release, item, &text));
         if running.as_deref() == Some(release) && !item.partial && !text.trim().is_empty() {
-            running_list = Some(item.origin());
+            running_list = Some(item.silence());
         }
     }
     enter(found, facts);

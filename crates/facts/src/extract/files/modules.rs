@@ -60,7 +60,7 @@ fn enter_modules(
         for name in MODULES_OF_INTEREST {
             let listed = facts.module.loaded.entry(name.to_owned()).or_default();
             if !listed.is_seen() && grep::silence_counts(item, name, true, false) {
-                listed.learn(Observed::Absent(item.origin()));
+                listed.learn(Observed::Absent(item.silence()));
             }
         }
     }
@@ -88,7 +88,7 @@ pub(super) fn proc_devices(reading: &Reading, facts: &mut Facts) {
         for name in MAJORS_OF_INTEREST {
             let major = facts.module.majors.entry(name.to_owned()).or_default();
             if !major.is_seen() && grep::silence_counts(reading.item, name, false, true) {
-                major.learn(Observed::Absent(reading.item.origin()));
+                major.learn(Observed::Absent(reading.item.silence()));
             }
         }
     }
@@ -121,7 +121,7 @@ pub(super) fn iomem(reading: &Reading, facts: &mut Facts) {
         let origin = reading.item.origin_at(0, NAME);
         facts.module.hmm_ranges.or_later(Observed::seen(rows.collect(), origin));
     } else if grep::silence_counts(reading.item, NAME, false, true) {
-        facts.module.hmm_ranges.learn(Observed::Absent(reading.item.origin()));
+        facts.module.hmm_ranges.learn(Observed::Absent(reading.item.silence()));
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn folder(reading: &Reading, facts: &mut Facts) {
         facts.node.nodes.entry(format!("{}/{name}", reading.path)).or_default();
         facts.mentions_gpu |= name.starts_with("nvidia");
     }
-    let origin = reading.item.origin();
+    let origin = reading.item.silence();
     if reading.path != "/dev" {
         if grep::silence_counts(reading.item, "", false, false) {
             facts.node.listed_beginnings.push((format!("{}/", reading.path), origin));
@@ -82,7 +82,7 @@ pub fn enter_ls_long(item: &RawItem, operands: &[&str], facts: &mut Facts) {
     }
     if !unreadable && !item.partial {
         for operand in operands {
-            enter_scope(operand, item.origin(), facts);
+            enter_scope(operand, item.silence(), facts);
         }
     }
     enter_complaints(item, &parsed.complaints, facts);

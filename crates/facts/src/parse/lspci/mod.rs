@@ -50,8 +50,10 @@ pub fn parse(text: &str) -> Parsed<Lspci> {
                 listing.devices.push(At::new(number, device));
             }
             current = address.map(|address| Current { address, nvidia });
-        } else if let Some(current) = &current {
-            detail(number, content, current, &mut listing);
+        } else if let Some(known) = &current
+            && !detail(number, content, known, &mut listing)
+        {
+            current = None;
         }
     }
     Parsed::clean(listing)
@@ -62,12 +64,21 @@ struct Current {
     nvidia: bool,
 }
 
-fn detail(number: u32, content: &str, current: &Current, listing: &mut Lspci) {
+/// Reads a line below a device. False when it cannot be that device's: the line at which another
+/// one begins was left out.
+fn detail(number: u32, content: &str, current: &Current, listing: &mut Lspci) -> bool {
     if let Some(flags) = content.strip_prefix("ACSCtl:") {
         if listing.acs.len() < LIST_LIMIT {
             listing.acs.push(At::new(number, (current.address, flags.trim().to_owned())));
         }
     } else if let (true, Some(device)) = (current.nvidia, listing.devices.last_mut()) {
+        let known = &device.value.device;
+        let again = content.starts_with("Subsystem:") && known.subsystem.is_some()
+            || content.starts_with("Kernel driver in use:") && known.driver.is_seen();
+        if again {
+            return false;
+        }
         detail::read(number, content, &mut device.value);
     }
+    true
 }

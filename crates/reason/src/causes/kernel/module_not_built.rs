@@ -130,9 +130,10 @@ fn files(facts: &Facts, weighing: &mut Weighing) {
         }
         OnDisk::Unknown => return,
     };
+    // A pasted list of files may lack the very line that matters.
     match absent {
-        Some(_) => weighing.confirms(statement, &origin),
-        None => weighing.supports(Strong, statement, &origin),
+        Some(_) if !origin.is_pasted() => weighing.confirms(statement, &origin),
+        Some(_) | None => weighing.supports(Strong, statement, &origin),
     };
 }
 

@@ -1,7 +1,7 @@
 //! `uvm.not-loaded`
 
 use facts::model::node::NodeOpen;
-use facts::{Errno, Facts, Layer};
+use facts::{Errno, Facts, Layer, Origin};
 
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
@@ -80,7 +80,7 @@ fn weigh(facts: &Facts) -> Weighing {
     let failing = answer(facts, &mut weighing, missing);
     node(facts, &mut weighing);
     log(facts, &mut weighing);
-    if (missing || failing)
+    if (missing != Missing::No || failing)
         && let Some(origin) = readings::nvml_works(facts)
     {
         weighing.supports(Weak, "NVML, which does without it, answers", &origin);
@@ -95,8 +95,19 @@ fn driver_itself_absent(facts: &Facts) -> bool {
     absent && readings::module_loaded(facts).is_none()
 }
 
-/// What the kernel's own lists say. Returns whether they lack the module.
-fn registration(facts: &Facts, weighing: &mut Weighing) -> bool {
+/// How sure it is that the kernel has not got the module.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// No list lacks it.
+    No,
+    /// One list lacks it, out of which a person may have dropped a line.
+    Probably,
+    /// The machine's own list lacks it, or two do.
+    Surely,
+}
+
+/// What the kernel's own lists say.
+fn registration(facts: &Facts, weighing: &mut Weighing) -> Missing {
     let major = facts.module.major("nvidia-uvm");
     let loaded = facts.module.loaded("nvidia_uvm");
     if let Some(origin) = major.absent() {
@@ -105,20 +116,24 @@ fn registration(facts: &Facts, weighing: &mut Weighing) -> bool {
     if let Some(origin) = loaded.absent() {
         weighing.supports(Strong, "nvidia_uvm is not among the loaded modules", origin);
     }
-    let missing = !weighing.support.is_empty();
-    if !missing {
-        weighing.needs(Need::CharMajors);
+    let lacking: Vec<&Origin> = major.absent().into_iter().chain(loaded.absent()).collect();
+    match lacking.as_slice() {
+        [] => {
+            weighing.needs(Need::CharMajors);
+            Missing::No
+        }
+        [one] if one.is_pasted_silence() => Missing::Probably,
+        _ => Missing::Surely,
     }
-    missing
 }
 
 /// What cuInit says. Together with the missing registration its 999 is proof. Returns whether the
 /// code fits.
-fn answer(facts: &Facts, weighing: &mut Weighing, missing: bool) -> bool {
+fn answer(facts: &Facts, weighing: &mut Weighing, missing: Missing) -> bool {
     if let Some(trial) = CODES.iter().find_map(|code| readings::init_failed_with(facts, *code)) {
         let number = trial.failure_code().unwrap_or_default();
         let statement = format!("cuInit answers {number}, as it does when {NODE} leads nowhere");
-        if missing {
+        if missing == Missing::Surely {
             weighing.confirms(statement, &trial.origin);
         } else if number == code::UNKNOWN {
             weighing.supports(Moderate, statement, &trial.origin);

@@ -1,0 +1,69 @@
+//! Whoever pastes an output may leave a line out and not say so: what a text no longer shows
+//! confirms no cause that the whole text did not decide, unless it is the right one.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use facts::raw::{ItemName, RawItem, RawSet, RawState};
+use reason::Verdict;
+use synth::expectations::{Expected, corpus};
+
+use crate::corpus::{Case, cases, decided, diagnose, none_of, with_items};
+
+#[test]
+fn a_line_that_was_left_out_confirms_nothing() {
+    let mut faults = Vec::new();
+    let mut tried = 0;
+    for case in cases() {
+        tried += without_each_line(case, &mut faults);
+    }
+    assert!(tried > 1_000, "only {tried} lines were left out");
+    none_of(&faults);
+}
+
+/// Leaves out each line of each text and output in turn. Returns how many.
+fn without_each_line(case: &Case, faults: &mut Vec<String>) -> usize {
+    let known = decided(&case.raw);
+    let right = Expected::of(&corpus().join(&case.name)).unwrap().top;
+    let is_known = |id: &str| known.contains(id) || right.iter().any(|top| top == id);
+    let mut tried = 0;
+    for item in case.raw.items().filter(|item| was_pasted(item)) {
+        let Some(text) = item.text() else { continue };
+        for (number, line) in (1_usize..).zip(text.lines()).filter(|(_, line)| is_listed(line)) {
+            tried += 1;
+            let diagnosis = diagnose(&without(&case.raw, item, number));
+            let confirmed =
+                diagnosis.causes.iter().filter(|cause| cause.verdict == Verdict::Confirmed);
+            for finding in confirmed.filter(|finding| !is_known(finding.cause.id)) {
+                faults.push(format!(
+                    "{}: without {line:?} {} is confirmed",
+                    case.name, finding.cause.id
+                ));
+            }
+        }
+    }
+    tried
+}
+
+/// A log is no list: without the first Xid of a burst it tells of another first one, and is right.
+fn is_listed(line: &str) -> bool {
+    !line.trim().is_empty() && !line.contains("NVRM: Xid")
+}
+
+fn was_pasted(item: &RawItem) -> bool {
+    matches!(item.name, ItemName::Text(_) | ItemName::Command(_))
+}
+
+/// The set without one line (from 1) of one of its items, and nothing in its place.
+fn without(raw: &RawSet, item: &RawItem, number: usize) -> RawSet {
+    with_items(raw, |other| {
+        let mut other = other.clone();
+        if other.name == item.name {
+            let text = item.text().unwrap();
+            let lines = (1_usize..).zip(text.split_inclusive('\n'));
+            let kept: String =
+                lines.filter(|(at, _)| *at != number).map(|(_, line)| line).collect();
+            other.state = RawState::Bytes(kept.into_bytes().into());
+        }
+        other
+    })
+}
