@@ -114,6 +114,8 @@ pub enum Unreturned {
     ProcessEnded,
     /// The trace ended first.
     TraceEnded,
+    /// gpudx held it, as it was told to; the driver did not see it.
+    Held,
 }
 
 /// One event.

@@ -5,7 +5,7 @@
 //! | `start` | `schema`, `gpudx` (version), `pid`, `launched` |
 //! | `enter` | the call: `n` (from 1), `at_s` (seconds from the start), `pid`, `tid`, `process`, `call`, `node`, `known`, and where there are such: `fd`, `request`, `object` (RM control command or class), `client`, `handle`, `gpu`, `found_inside`, and of an mmap `length`, `offset`, `protection`, `flags` |
 //! | `return` | the call, and `ms`, `returned` or `errno` (its name) or `interrupted`, `status` (name) and `status_code`, `version`, `injected` (gpudx gave the answer) |
-//! | `unreturned` | the call, and `ms`, `why`: `process-ended` or `trace-ended` |
+//! | `unreturned` | the call, and `ms`, `why`: `process-ended`, `trace-ended`, or `held` (by gpudx) |
 //! | `library` | `pid`, `path`: a process opened one of the driver's libraries |
 //! | `note` | `text` |
 //! | `summary` | `ended` (`exited`, `killed`, `deadline`, `asked`, `gone`), `code` (exit status or signal), `elapsed_s`, `calls`, `by_name`, `by_node`, `by_gpu`, `unknown`, `in_flight`, `left_behind` |
@@ -39,6 +39,7 @@ pub fn line(event: &Event<'_>) -> String {
             let why = match why {
                 Unreturned::ProcessEnded => "process-ended",
                 Unreturned::TraceEnded => "trace-ended",
+                Unreturned::Held => "held",
             };
             object.insert("why".into(), why.into());
             Value::Object(object)

@@ -149,6 +149,8 @@ impl<'a> Tracer<'a> {
 
     fn unreturned(&mut self, entered: Entered, why: Unreturned) {
         let elapsed = entered.since.elapsed();
+        let held = self.options.hold == Some(entered.call.sequence);
+        let why = if held { Unreturned::Held } else { why };
         self.tell(&Event::Unreturned(&entered.call, elapsed, why));
         self.summary.in_flight.push(InFlight { call: entered.call, elapsed });
     }

@@ -34,6 +34,7 @@ impl Lines {
                 let why = match why {
                     Unreturned::ProcessEnded => "the process ended in it",
                     Unreturned::TraceEnded => "has not returned",
+                    Unreturned::Held => "is held by gpudx",
                 };
                 self.complete(call, &format!("{}  {why}", time(*elapsed)))
             }
