@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use facts::Layer;
+use probe::trace::Injection;
 
 /// Why does CUDA not come up here, how do we know, what was ruled out, and what puts it right?
 ///
@@ -138,9 +139,15 @@ pub(crate) struct TraceArgs {
     /// Write the trace to this file instead of standard error
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Hold the N-th driver call before the driver sees it, to see what the program does then
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) hold: Option<u64>,
+    /// Let the driver calls before the N-th through and hold that one before the driver sees it,
+    /// to see what the program does when the driver does not answer
+    #[arg(long, alias = "hold", value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) block: Option<u64>,
+    /// Answer the N-th driver call in the driver's stead, with an errno (12=EPERM, 12=1) or a
+    /// status of the driver (12=NV_ERR_NO_MEMORY); may be repeated
+    #[arg(long, value_name = "N=ERRNO")]
+    pub(crate) fail: Vec<Injection>,
     /// The program and its arguments
     #[arg(required_unless_present = "pid", last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

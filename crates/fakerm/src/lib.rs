@@ -16,7 +16,7 @@
 //! | `gpus=2` | number of GPUs, 0 to 8 (1 when left out) |
 //! | `chip=gh100` | `ga100` or `gh100` (`ga100` when left out: 535 knows no board newer than it well) |
 //! | `hmm=0` | whether pageable memory is usable from the GPU, as UVM tells it (1 when left out) |
-//! | `pass=1` | each open and ioctl is made of the kernel too, which refuses it, so that a tracer sees it |
+//! | `pass=1` | each open, ioctl and mmap is made of the kernel too, which refuses it, so that a tracer sees it; another answer is the tracer's and stands |
 //! | `trace=/path` | append each driver call to this file, one a line, before it is answered |
 //! | `node:/dev/nvidia-uvm=absent` | this node does not exist |
 //! | `node:/dev/nvidia-uvm=511:0` | this node has these numbers; opening it gives `ENXIO` |

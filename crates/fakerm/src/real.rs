@@ -34,13 +34,44 @@ pub(crate) unsafe fn openat(folder: c_int, path: *const c_char, flags: c_int, mo
     int(unsafe { libc::syscall(libc::SYS_openat, folder, path, flags, mode) })
 }
 
-/// Asks the kernel for a node that it does not have, and forgets the answer. Where it has one,
-/// nothing is opened: a node is no directory.
-pub(crate) fn refused_open(path: &str) {
-    if let Ok(path) = CString::new(path) {
-        // SAFETY: the path is a C string.
-        unsafe { openat(libc::AT_FDCWD, path.as_ptr(), libc::O_DIRECTORY, 0) };
+/// Asks the kernel for a node in a way that it always refuses before it looks for the path: for a
+/// temporary file that nobody may write. Tells whether it gave that answer; any other is from a
+/// tracer, and stands in errno.
+pub(crate) fn refused_open(path: &str) -> bool {
+    let Ok(path) = CString::new(path) else { return true };
+    let before = errno();
+    // SAFETY: the path is a C string.
+    let opened = unsafe { openat(libc::AT_FDCWD, path.as_ptr(), libc::O_TMPFILE, 0) };
+    if opened >= 0 || errno() == libc::EINVAL {
+        fail(before);
+        return true;
     }
+    false
+}
+
+/// Asks the kernel for a mapping that it always refuses before it looks at the file: one that ends
+/// beyond all addresses. Tells whether it gave that answer; any other is from a tracer, and stands
+/// in errno. The tracer sees the arguments as they are but for the address.
+pub(crate) fn refused_map(
+    length: usize,
+    protection: c_int,
+    flags: c_int,
+    descriptor: c_int,
+    offset: i64,
+) -> bool {
+    let before = errno();
+    // The last page that an address can name, where nothing of a process can lie.
+    let address = usize::MAX & !0xfff;
+    let flags = flags | libc::MAP_FIXED;
+    // SAFETY: the kernel refuses the address, so that nothing is mapped.
+    let mapped = unsafe {
+        libc::syscall(libc::SYS_mmap, address, length, protection, flags, descriptor, offset)
+    };
+    if mapped != -1 || matches!(errno(), libc::ENOMEM | libc::EINVAL | libc::EOVERFLOW) {
+        fail(before);
+        return true;
+    }
+    false
 }
 
 /// ioctl(2).

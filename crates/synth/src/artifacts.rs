@@ -34,6 +34,11 @@ pub fn cuda_walk() -> io::Result<PathBuf> {
     up_to_date("synth", "cuda-walk")
 }
 
+/// The program that makes calls on nodes of the driver in ways that a tracer must stand.
+pub fn driver_calls() -> io::Result<PathBuf> {
+    up_to_date("synth", "driver-calls")
+}
+
 /// Copies the stand-in driver into `folder` under the names of a driver of this version, as an
 /// installed one has them: `libcuda.so.VERSION` with the links `libcuda.so.1` and `libcuda.so`, and
 /// the same for `libnvidia-ml`. The folder is what `LD_LIBRARY_PATH` has to begin with.

@@ -1,40 +1,61 @@
 //! The real libcuda of Debian's packages over a stand-in for the kernel side: every call that it
 //! makes has its name, in the order of the recorded sequence.
 
+use std::process::Command;
+
 use libtest_mimic::Trial;
 use nvabi::init_sequence::{self, InitStep};
 use serde_json::Value;
 use synth::driver_packages::{Branch, RealDriver, real_driver};
 
-use crate::support::{Outcome, Trace, must, of, skipped, summary};
+use crate::support::{Outcome, Running, Trace, must, of, skipped, summary};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::test("real_libcuda_makes_the_recorded_calls", sequences),
         Trial::test("a_refused_registration_has_its_status", refused_registration),
+        Trial::test("mappings_are_told_with_length_and_offset", mappings),
         Trial::test("a_held_call_is_named", held),
     ]
 }
 
 /// Traces cuInit of a driver with these settings of the stand-in. The recorded sequences were
 /// made with pageable memory that the GPU cannot use.
-fn trace(
+pub(crate) fn trace(
     driver: &RealDriver,
     settings: &str,
     options: &[&str],
 ) -> Result<Vec<Value>, libtest_mimic::Failed> {
     let trace = Trace::new()?;
+    command(driver, &trace, settings, options)?.status()?;
+    Ok(trace.records())
+}
+
+/// The command that [`trace`] runs.
+pub(crate) fn command(
+    driver: &RealDriver,
+    trace: &Trace,
+    settings: &str,
+    options: &[&str],
+) -> Result<Command, libtest_mimic::Failed> {
     let program = synth::artifacts::cuinit_bare()?;
     let preload = format!("LD_PRELOAD={}", synth::artifacts::fakerm()?.display());
     let settings = format!("GPUDX_FAKERM=version={},hmm=0,pass=1{settings}", driver.version);
     let program = program.display().to_string();
     let mut arguments = options.to_vec();
     arguments.extend(["--", "env", &preload, &settings, &program]);
-    trace.command(&arguments).env("LD_LIBRARY_PATH", &driver.folder).status()?;
-    Ok(trace.records())
+    let mut command = trace.command(&arguments);
+    command.env("LD_LIBRARY_PATH", &driver.folder);
+    Ok(command)
 }
 
-fn each_branch(judge: fn(&RealDriver) -> Outcome) -> Outcome {
+/// The opens and requests: what the recorded sequences hold of all calls.
+fn asks(records: &[Value]) -> Vec<&Value> {
+    let is_ask = |call: &&Value| call["request"].is_u64() || call["call"] == "open";
+    of(records, "enter").filter(is_ask).collect()
+}
+
+pub(crate) fn each_branch(judge: fn(&RealDriver) -> Outcome) -> Outcome {
     for branch in Branch::ALL {
         match real_driver(branch) {
             Ok(driver) => judge(&driver)?,
@@ -91,7 +112,7 @@ fn sequences() -> Outcome {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("calls");
         let records = trace(driver, &format!(",trace={}", file.display()), &[])?;
-        let calls: Vec<&Value> = of(&records, "enter").collect();
+        let calls = asks(&records);
         let told = std::fs::read_to_string(&file)?;
         // It also records what the library does to files.
         let of_the_driver =
@@ -133,22 +154,77 @@ fn refused_registration() -> Outcome {
     })
 }
 
-/// The first call, UVM_INITIALIZE, an RM control and UVM_REGISTER_GPU, each held in its turn.
-fn held() -> Outcome {
+/// libcuda maps the nodes; what it asks for and what it got are told, and that it closes some.
+fn mappings() -> Outcome {
     each_branch(|driver| {
-        let free = trace(driver, "", &[])?;
-        let calls: Vec<&Value> = of(&free, "enter").collect();
-        let at = |name: &str| calls.iter().find(|call| call["call"] == name);
-        let late = calls.get(calls.len() / 2);
-        let some = [calls.first(), at("UVM_INITIALIZE"), late, at("UVM_REGISTER_GPU")];
-        for call in some.into_iter().flatten() {
-            let number = call["n"].to_string();
-            let records = trace(driver, "", &["--hold", &number, "--deadline", "2s"])?;
-            let in_flight = &summary(&records)?["in_flight"];
-            let one = in_flight.as_array().is_some_and(|calls| calls.len() == 1);
-            let same = ["call", "node", "n"].iter().all(|key| in_flight[0][key] == call[key]);
-            must(one && same, &format!("held at {call}"), &records)?;
+        let records = trace(driver, "", &[])?;
+        let named = |name: &'static str| {
+            of(&records, "return").filter(move |record| record["call"] == name)
+        };
+        must(named("mmap").next().is_some(), "mappings", &records)?;
+        for map in named("mmap") {
+            let whole = map["length"].as_u64().is_some_and(|length| length % 4096 == 0);
+            let on_node = map["node"].as_str().is_some_and(|node| node.starts_with("/dev/nvidia"));
+            must(whole && on_node && map["fd"].is_u64() && map["offset"].is_u64(), "it", &records)?;
         }
-        Ok(())
+        must(named("close").next().is_some(), "closes", &records)?;
+        let library = of(&records, "library").next().and_then(|record| record["path"].as_str());
+        let has_version = library.is_some_and(|path| path.ends_with(&driver.version));
+        must(has_version, "the library with its version", &records)
     })
+}
+
+/// Each call in its turn for one branch; the first, the last and some between for the others.
+fn held() -> Outcome {
+    let mut whole = true;
+    for branch in Branch::ALL {
+        let driver = match real_driver(branch) {
+            Ok(driver) => driver,
+            Err(why) => {
+                skipped(why)?;
+                continue;
+            }
+        };
+        let free = trace(&driver, "", &[])?;
+        let calls: Vec<&Value> = of(&free, "enter").collect();
+        let at = |name: &str| calls.iter().position(|call| call["call"] == name);
+        let some = [Some(0), at("UVM_INITIALIZE"), at("mmap"), at("UVM_REGISTER_GPU")];
+        let last = calls.len().checked_sub(1);
+        let places: Vec<usize> = match std::mem::take(&mut whole) {
+            true => (0..calls.len()).collect(),
+            false => some.into_iter().flatten().chain(last).collect(),
+        };
+        must(places.len() > 4, "calls to hold", &free)?;
+        in_parallel(&places, |place| held_at(&driver, calls[*place]))?;
+    }
+    Ok(())
+}
+
+/// A held call costs little but waiting, so that several are waited for at a time.
+fn in_parallel(places: &[usize], judge: impl Fn(&usize) -> Outcome + Sync) -> Outcome {
+    const LANES: usize = 8;
+    std::thread::scope(|scope| {
+        let lane = |lane| places.iter().skip(lane).step_by(LANES).try_for_each(&judge);
+        let lanes: Vec<_> = (0..LANES).map(|at| scope.spawn(move || lane(at))).collect();
+        lanes.into_iter().try_for_each(|lane| lane.join().unwrap_or(Err("panicked".into())))
+    })
+}
+
+/// The call in flight is the one that is held, and it is the last one that was entered.
+fn held_at(driver: &RealDriver, call: &Value) -> Outcome {
+    let number = call["n"].to_string();
+    let traced = Trace::new()?;
+    let arguments = ["--block", &number];
+    let mut running = Running(command(driver, &traced, "", &arguments)?.spawn()?);
+    traced.wait_until("the held call", |records| {
+        of(records, "note").any(|note| note["text"].as_str().is_some_and(|text| text.contains("held")))
+    })?;
+    // What ends the trace is the request to end it, as an interrupt at a terminal would.
+    Command::new("kill").args(["-INT", &running.0.id().to_string()]).status()?;
+    running.0.wait()?;
+    let records = traced.records();
+    let in_flight = &summary(&records)?["in_flight"];
+    let one = in_flight.as_array().is_some_and(|calls| calls.len() == 1);
+    let same = |key: &&str| in_flight[0][*key] == call[*key];
+    must(one && ["call", "node", "n"].iter().all(same), &format!("held at {call}"), &records)
 }

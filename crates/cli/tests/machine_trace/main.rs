@@ -7,13 +7,17 @@
 #[path = "../../../probe/tests/machine/frozen.rs"]
 mod frozen;
 mod held;
+mod injection;
 mod libraries;
 mod processes;
 mod support;
+mod targets;
 
 fn main() -> std::process::ExitCode {
     let mut trials = processes::trials();
     trials.extend(libraries::trials());
+    trials.extend(injection::trials());
+    trials.extend(targets::trials());
     trials.extend(held::trials());
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials).exit_code()
 }

@@ -57,7 +57,12 @@ impl Trace {
 
     /// Waits until a record of this kind is there.
     pub(crate) fn wait_for(&self, kind: &str) -> Outcome {
-        until(&format!("a record {kind}"), || of(&self.records(), kind).next().is_some())
+        self.wait_until(&format!("a record {kind}"), |records| of(records, kind).next().is_some())
+    }
+
+    /// Waits until the records written so far are as wanted.
+    pub(crate) fn wait_until(&self, what: &str, holds: impl Fn(&[Value]) -> bool) -> Outcome {
+        until(what, || holds(&self.records()))
     }
 }
 

@@ -1,14 +1,18 @@
-//! A trace by strace: which call to the driver was in flight when it ended, which failed, and
-//! which was repeated without end. Opens that failed are entered where other texts tell of them,
+//! A trace, by strace or by gpudx: which call to the driver was in flight when it ended, which
+//! failed, which was repeated without end, and where the time of a start went. Opens that failed are entered where other texts tell of them,
 //! by the readers of loose text.
+
+use std::borrow::Cow;
 
 use crate::model::cuda::{Stage, Trial, TrialResult};
 use crate::model::node::NodeOpen;
 use crate::model::{Facts, Note, ProbeRun};
 use crate::observed::{Origin, Seen};
-use crate::parse::strace::{self, End, Strace, Traced};
+use crate::parse::strace::{self, End, Strace, Traced, recorded};
 use crate::raw::RawItem;
 use crate::wire::{Outcome, Stuck};
+
+mod time;
 
 /// The name under which a trace is entered as a run.
 const RUN: &str = "strace";
@@ -19,39 +23,75 @@ const STORM_OF_UNSHOWN: usize = 2000;
 
 /// Reads a text that may hold a trace.
 pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
-    if !(text.contains("ioctl(") || text.contains("/dev/nvidia")) {
-        return;
+    if text.contains("ioctl(") || text.contains("/dev/nvidia") {
+        tell(&strace::parse(text).value, item, facts);
     }
-    let strace = strace::parse(text).value;
+    if text.contains("\"record\":") {
+        tell(&recorded::parse(text).value, item, facts);
+    }
+}
+
+/// A text without the lines of a trace by gpudx, which are no prose. Lines stay where they are.
+pub(super) fn without_records(text: &str) -> Cow<'_, str> {
+    if !text.contains("\"record\":") {
+        return Cow::Borrowed(text);
+    }
+    let kept = text.split_inclusive('\n');
+    Cow::Owned(kept.map(|line| if recorded::is_line(line) { "\n" } else { line }).collect())
+}
+
+fn tell(strace: &Strace, item: &RawItem, facts: &mut Facts) {
     if strace.calls.is_empty() {
         return;
     }
     facts.mentions_gpu = true;
     let origin = |line: u32| item.origin_of_line(line);
-    failures(&strace, &origin, facts);
+    if let Some(call) = strace.calls.iter().find(|call| call.injected) {
+        facts.notes.push(Note {
+            text: format!(
+                "{} was answered or held by gpudx, as it was told to: what follows it in this \
+                 trace is not the driver's doing",
+                call.words()
+            ),
+            origin: origin(call.line),
+        });
+        return;
+    }
+    failures(strace, &origin, facts);
+    time::apply(strace, &origin, facts);
     let exited = strace.ends.iter().any(|(_, _, signal)| signal.is_none());
-    let last = last_in_flight(&strace).filter(|_| !exited);
+    let last = last_in_flight(strace).filter(|_| !exited);
     if let Some(call) = last {
-        in_flight(&strace, call, &origin, facts);
-    } else if let Some((call, count)) = storm(&strace) {
-        repeated(&strace, call, count, exited, &origin, facts);
+        in_flight(strace, call, &origin, facts);
+    } else if let Some((call, count)) = storm(strace) {
+        repeated(strace, call, count, exited, &origin, facts);
     }
 }
 
-/// UVM's requests that the system call itself refused. Their own status is not in a trace by
-/// strace, which shows the address of the parameters only.
+/// UVM's requests that the system call itself refused, or that have a status that is no success.
+/// A trace by strace shows the address of the parameters only, in which the status stands.
 fn failures(strace: &Strace, origin: &dyn Fn(u32) -> Origin, facts: &mut Facts) {
     for call in &strace.calls {
-        let errno = match &call.end {
+        let failure = match &call.end {
             End::Failed(errno) => errno.to_string(),
             End::FailedAs(name) => name.clone(),
-            End::Returned(_) | End::InFlight => continue,
+            End::Returned(_) => match call.status.filter(|status| is_error(*status)) {
+                Some(status) => strace::driver_call::status_name(status),
+                None => continue,
+            },
+            End::InFlight => continue,
         };
         let words = call.words();
         if words.starts_with("UVM_") {
-            facts.cuda.uvm_failures.push(Seen::new((words, errno), origin(call.line)));
+            facts.cuda.uvm_failures.push(Seen::new((words, failure), origin(call.line)));
         }
     }
+}
+
+/// Warnings stand above all errors.
+fn is_error(status: u32) -> bool {
+    const FIRST_WARNING: u32 = 0x1_0000;
+    (1..FIRST_WARNING).contains(&status)
 }
 
 /// The call that did not return. Of several the last one: the others' threads wait for it, or it
@@ -63,7 +103,7 @@ fn last_in_flight(strace: &Strace) -> Option<&Traced> {
 fn in_flight(strace: &Strace, call: &Traced, origin: &dyn Fn(u32) -> Origin, facts: &mut Facts) {
     let origin = origin(call.line);
     let (words, node) = (call.words(), &call.node.path);
-    if call.asked.is_none() {
+    if call.is_open() {
         facts.node.opens.insert(node.clone(), (NodeOpen::Hung, origin.clone()));
     }
     facts.notes.push(Note {
@@ -118,7 +158,8 @@ fn hung(strace: &Strace, call: &Traced, place: &str, origin: Origin, facts: &mut
 fn storm(strace: &Strace) -> Option<(&Traced, usize)> {
     let same = |one: &Traced, other: &Traced| {
         let asked = |call: &Traced| call.asked.as_ref().map(|asked| (asked.number, asked.object));
-        one.thread == other.thread && one.node == other.node && asked(one) == asked(other)
+        let same_kind = one.other == other.other && asked(one) == asked(other);
+        one.thread == other.thread && one.node == other.node && same_kind
     };
     let rows = strace.calls.chunk_by(same);
     let longest = rows.max_by_key(|row| row.len())?;
@@ -199,6 +240,39 @@ mod tests {
         ));
         let failure = &facts.cuda.uvm_failures[0];
         assert_eq!(failure.value, ("UVM_REGISTER_GPU".to_owned(), "ENOMEM".to_owned()));
+    }
+
+    /// The same calls as gpudx records them give the same facts.
+    #[test]
+    fn a_trace_by_gpudx_tells_the_same() {
+        let by_strace = read(&format!("{START}993 ioctl(9, 0x25, 0x7ffc <unfinished ...>\n"));
+        let records = [
+            r#"{"path":"/usr/lib/libcuda.so.580.1","pid":993,"record":"library"}"#,
+            r#"{"call":"open","n":1,"node":"/dev/nvidia-uvm","record":"enter","tid":993}"#,
+            r#"{"call":"open","n":1,"record":"return","returned":9}"#,
+            r#"{"call":"UVM_REGISTER_GPU","n":2,"node":"/dev/nvidia-uvm","record":"enter","request":37,"tid":993}"#,
+            r#"{"n":2,"ms":9,"record":"unreturned","why":"trace-ended"}"#,
+            r#"{"ended":"deadline","in_flight":[],"record":"summary"}"#,
+        ];
+        let ours = read(&records.join("\n"));
+        let place = |facts: &Facts| facts.probes[0].stuck.as_ref().unwrap().call.clone();
+        assert_eq!(place(&ours), place(&by_strace));
+        let result = |facts: &Facts| (facts.cuda.trials[0].result, facts.cuda.trials[0].traced);
+        assert_eq!(result(&ours), result(&by_strace));
+        let held = records.join("\n").replace("trace-ended", "held");
+        let held = read(&held);
+        assert!(held.cuda.trials.is_empty() && held.notes[0].text.contains("by gpudx"));
+    }
+
+    #[test]
+    fn a_status_is_a_failure_too() {
+        let facts = read(
+            r#"{"call":"UVM_REGISTER_GPU","n":2,"node":"/dev/nvidia-uvm","record":"enter","request":37,"tid":993}
+{"n":2,"ms":9,"record":"return","returned":0,"status":"NV_ERR_NO_MEMORY","status_code":81}"#,
+        );
+        let failure = &facts.cuda.uvm_failures[0];
+        assert_eq!(failure.value.1, "NV_ERR_NO_MEMORY");
+        assert_eq!(failure.origin.line, 1);
     }
 
     #[test]

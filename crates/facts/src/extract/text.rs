@@ -30,7 +30,7 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
         if let Some(line) = &segment.command {
             commands::apply(line, segment.command_line, &piece, facts);
         } else {
-            loose::apply(&piece, &segment.text, facts);
+            loose::apply(&piece, &strace::without_records(&segment.text), facts);
             strace::apply(&piece, &segment.text, facts);
         }
     }

@@ -3,6 +3,8 @@
 use core::ffi::{c_int, c_void};
 
 use super::target;
+use crate::real;
+use crate::settings::settings;
 use crate::tree::Entry;
 
 /// # Safety
@@ -21,6 +23,9 @@ unsafe fn answer(
         && flags & libc::MAP_ANONYMOUS == 0
         && let Some((_, Entry::Device { .. })) = target::behind(descriptor)
     {
+        if settings().pass && !real::refused_map(length, protection, flags, descriptor, offset) {
+            return libc::MAP_FAILED;
+        }
         let kind = libc::MAP_SHARED | libc::MAP_PRIVATE;
         flags = (flags & !kind) | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         (descriptor, offset) = (-1, 0);

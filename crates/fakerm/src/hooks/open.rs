@@ -23,8 +23,8 @@ unsafe fn answer(folder: c_int, path: *const c_char, flags: c_int, mode: u32) ->
 fn open_entry(path: &str, entry: &Entry, close_on_exec: bool) -> c_int {
     if let Entry::Device { right, .. } = entry {
         trace::note(&format!("open {path}"));
-        if settings().pass {
-            real::refused_open(path);
+        if settings().pass && !real::refused_open(path) {
+            return -1;
         }
         match faults::strike(&Site::Open(path.to_owned())) {
             Effect::Errno(errno) => return real::fail(errno),

@@ -6,8 +6,11 @@
 
 #![expect(unsafe_code, reason = "system calls and foreign functions; nothing else is unsafe")]
 
+pub(crate) mod arch;
 pub(crate) mod cuda;
 pub(crate) mod cuda_context;
+pub(crate) mod descriptors;
+pub(crate) mod filter;
 pub(crate) mod host;
 pub(crate) mod isolate;
 pub(crate) mod library;

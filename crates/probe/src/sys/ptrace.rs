@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use facts::Errno;
 
-use super::{check, check_long, last_errno};
+use super::{arch, check, check_long, last_errno};
 
 /// What the kernel tells the tracer of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,15 +43,15 @@ pub(crate) enum Resume {
     Listen,
 }
 
-/// The registers of a thread in a system call.
+/// Where in a system call a thread is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Call {
-    /// Its number.
-    pub(crate) number: u64,
-    /// Its first four arguments; the first one is not kept to the exit on every architecture.
-    pub(crate) arguments: [u64; 4],
-    /// Its result, at the exit: a negative one is an errno.
-    pub(crate) result: i64,
+pub(crate) enum At {
+    /// It is about to enter the call of this number, with these arguments.
+    Entry(u64, [u64; 6]),
+    /// It has left it with this result: a negative one is an errno.
+    Exit(i64),
+    /// It is in a call of another architecture's numbers: a 32-bit one.
+    Foreign,
 }
 
 const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
@@ -140,51 +140,87 @@ fn event_message(thread: u32) -> Option<u32> {
     if done < 0 { None } else { u32::try_from(message).ok() }
 }
 
-/// The registers of a thread that is stopped at a system call. `Ok(None)` for a thread that runs
-/// in 32-bit mode, whose calls have other numbers.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn call(thread: u32) -> Result<Option<Call>, Errno> {
-    // SAFETY: plain integers, for which zeros are a value.
-    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-    let whole = read_registers(thread, (&raw mut registers).cast(), size_of_val(&registers))?;
-    Ok((whole == size_of_val(&registers)).then(|| Call {
-        number: registers.orig_rax,
-        arguments: [registers.rdi, registers.rsi, registers.rdx, registers.r10],
-        result: registers.rax.cast_signed(),
-    }))
+/// Where a thread is that is stopped at a system call.
+pub(crate) fn at(thread: u32) -> Result<At, Errno> {
+    match info(thread) {
+        Ok(at) => Ok(at),
+        // Kernels before 5.3 do not know the request; there the registers have to tell.
+        Err(Errno(libc::EIO | libc::EINVAL)) => Ok(match arch::registers(thread)? {
+            None => At::Foreign,
+            Some(registers) if registers.at_exit => At::Exit(registers.result),
+            Some(registers) => At::Entry(registers.number, registers.arguments),
+        }),
+        Err(errno) => Err(errno),
+    }
 }
 
-/// The registers of a thread that is stopped at a system call. `Ok(None)` for a thread that runs
-/// in 32-bit mode, whose calls have other numbers.
-#[cfg(target_arch = "aarch64")]
-pub(crate) fn call(thread: u32) -> Result<Option<Call>, Errno> {
-    // x0 to x30, the stack pointer, the program counter and the state: `user_pt_regs`.
-    let mut registers = [0_u64; 34];
-    let whole = read_registers(thread, registers.as_mut_ptr().cast(), size_of_val(&registers))?;
-    let [x0, x1, x2, x3, ..] = registers;
-    let number = registers.get(8).copied().unwrap_or(u64::MAX);
-    Ok((whole == size_of_val(&registers)).then(|| Call {
-        number,
-        arguments: [x0, x1, x2, x3],
-        result: x0.cast_signed(),
-    }))
+/// Asks the kernel, which tells it for every architecture alike.
+fn info(thread: u32) -> Result<At, Errno> {
+    /// `PTRACE_GET_SYSCALL_INFO` and the places where its answer tells (linux/ptrace.h).
+    const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
+    const ENTRY: u64 = 1;
+    const EXIT: u64 = 2;
+    const SECCOMP: u64 = 3;
+    let mut words = [0_u64; 11];
+    let pid = libc::pid_t::try_from(thread).map_err(|_| Errno(libc::ESRCH))?;
+    // SAFETY: the kernel writes at most as many bytes as it is told to the array.
+    check_long(unsafe {
+        libc::ptrace(GET_SYSCALL_INFO, pid, size_of_val(&words), words.as_mut_ptr())
+    })?;
+    let [head, _, _, number, first, second, third, fourth, fifth, sixth, _] = words;
+    // The first four bytes are the kind, the next four the architecture; both are little-endian.
+    let (kind, audit) = (head & 0xff, head >> 32);
+    match kind {
+        _ if audit != u64::from(arch::OWN.audit) => Ok(At::Foreign),
+        ENTRY | SECCOMP => Ok(At::Entry(number, [first, second, third, fourth, fifth, sixth])),
+        EXIT => Ok(At::Exit(number.cast_signed())),
+        _ => Err(Errno(libc::ESRCH)),
+    }
 }
 
-/// No other architecture has a driver.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(crate) fn call(_: u32) -> Result<Option<Call>, Errno> {
-    Err(Errno::ENOSYS)
+/// Makes a thread at the entry of a system call leave it undone.
+pub(crate) fn skip_call(thread: u32) -> Result<(), Errno> {
+    arch::skip(thread)
 }
 
-/// Reads the general registers and tells how many bytes of them there are.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn read_registers(thread: u32, into: *mut libc::c_void, length: usize) -> Result<usize, Errno> {
-    /// `NT_PRSTATUS` of linux/elf.h.
-    const GENERAL: usize = 1;
+/// Sets what the system call at whose exit a thread is stopped has returned: a negative number is
+/// an errno.
+pub(crate) fn set_result(thread: u32, result: i64) -> Result<(), Errno> {
+    arch::set_result(thread, result)
+}
+
+/// Reads a set of registers and tells how many bytes of them there are. `into` must be valid for
+/// writing `length` bytes.
+pub(super) fn read_registers(
+    thread: u32,
+    set: usize,
+    into: *mut libc::c_void,
+    length: usize,
+) -> Result<usize, Errno> {
+    register_request(libc::PTRACE_GETREGSET, thread, set, into, length)
+}
+
+/// Writes a set of registers. `from` must be valid for reading `length` bytes.
+pub(super) fn write_registers(
+    thread: u32,
+    set: usize,
+    from: *mut libc::c_void,
+    length: usize,
+) -> Result<(), Errno> {
+    register_request(libc::PTRACE_SETREGSET, thread, set, from, length).map(|_| ())
+}
+
+fn register_request(
+    number: libc::c_uint,
+    thread: u32,
+    set: usize,
+    registers: *mut libc::c_void,
+    length: usize,
+) -> Result<usize, Errno> {
     let thread = libc::pid_t::try_from(thread).map_err(|_| Errno(libc::ESRCH))?;
-    let mut vector = libc::iovec { iov_base: into, iov_len: length };
-    // SAFETY: the kernel writes at most `iov_len` bytes to what the vector points to.
-    check_long(unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread, GENERAL, &raw mut vector) })?;
+    let mut vector = libc::iovec { iov_base: registers, iov_len: length };
+    // SAFETY: the kernel reads or writes at most `iov_len` bytes of what the vector points to.
+    check_long(unsafe { libc::ptrace(number, thread, set, &raw mut vector) })?;
     Ok(vector.iov_len)
 }
 

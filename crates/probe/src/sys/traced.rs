@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use facts::Errno;
 
-use super::{check, check_long, last_errno, pipe};
+use super::{arch, check, check_long, filter, last_errno, pipe};
 
 /// First byte of what the child reports when there is no filter; four bytes of errno follow.
 const NO_FILTER_MARK: u8 = 0xfe;
@@ -78,7 +78,7 @@ pub(crate) fn start(
         texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
     };
     let (arguments, environment) = (pointers(arguments), pointers(environment));
-    let filter = filter();
+    let filter = filter::filter(&arch::OWN);
     let (go, report) = (pipe::pipe()?, pipe::pipe()?);
     // SAFETY: the descriptor is open; the child is to wait on it.
     check(unsafe { libc::fcntl(go.read.as_raw_fd(), libc::F_SETFL, 0) })?;
@@ -170,46 +170,4 @@ unsafe fn set_filter(filter: &[libc::sock_filter]) -> Result<(), Errno> {
             either()
         })
         .map(|_| ())
-}
-
-/// `AUDIT_ARCH_X86_64` or `AUDIT_ARCH_AARCH64` of linux/audit.h.
-#[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: u32 = 0xc000_003e;
-#[cfg(not(target_arch = "x86_64"))]
-const ARCHITECTURE: u32 = 0xc000_00b7;
-
-/// The calls that stop a traced program.
-#[cfg(target_arch = "x86_64")]
-const CALLS: &[i64] = &[libc::SYS_ioctl, libc::SYS_openat, libc::SYS_openat2, libc::SYS_open];
-/// The calls that stop a traced program.
-#[cfg(not(target_arch = "x86_64"))]
-const CALLS: &[i64] = &[libc::SYS_ioctl, libc::SYS_openat, libc::SYS_openat2];
-
-/// The filter: calls of this architecture that are in the list stop, all others go. It looks at
-/// number and architecture alone, so that kernels since 5.11 need not even run it for the others.
-fn filter() -> Vec<libc::sock_filter> {
-    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-    /// Offsets in `seccomp_data`.
-    const NUMBER: u32 = 0;
-    const ARCH: u32 = 4;
-    let line = |code: u32, yes: usize, no: usize, k: u32| libc::sock_filter {
-        code: u16::try_from(code).unwrap_or(0),
-        jt: u8::try_from(yes).unwrap_or(0),
-        jf: u8::try_from(no).unwrap_or(0),
-        k,
-    };
-    let count = CALLS.len();
-    let mut lines = vec![
-        line(LOAD, 0, 0, ARCH),
-        line(EQUAL, 0, count + 1, ARCHITECTURE),
-        line(LOAD, 0, 0, NUMBER),
-    ];
-    lines.extend(CALLS.iter().enumerate().map(|(index, call)| {
-        line(EQUAL, count - index, 0, u32::try_from(*call).unwrap_or(u32::MAX))
-    }));
-    lines.push(line(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
-    lines.push(line(RETURN, 0, 0, libc::SECCOMP_RET_TRACE));
-    lines
 }

@@ -32,10 +32,10 @@ pub(super) fn trace(
     for remark in image::remarks(pid) {
         tracer.note(remark);
     }
-    for tid in tracer.thread_ids() {
+    for tid in tracer.tasks.ids() {
         tell_where(pid, tid, &mut tracer);
     }
-    for tid in tracer.thread_ids() {
+    for tid in tracer.tasks.ids() {
         // A thread that is gone tells so itself.
         let _ = ptrace::interrupt(tid);
     }
@@ -49,14 +49,14 @@ pub(super) fn trace(
 
 fn attach(pid: u32, tracer: &mut Tracer<'_>) -> Result<(), Refusal> {
     for _ in 0..ROUNDS {
-        let known = tracer.thread_ids();
+        let known = tracer.tasks.ids();
         let new: Vec<u32> = threads(pid).into_iter().filter(|tid| !known.contains(tid)).collect();
         if new.is_empty() && !known.is_empty() {
             break;
         }
         for tid in new {
             match ptrace::seize(tid, false) {
-                Ok(()) => tracer.add(tid, pid),
+                Ok(()) => tracer.tasks.add(tid, pid),
                 // A thread may have ended since it was listed.
                 Err(Errno(libc::ESRCH)) if tid != pid => {}
                 Err(errno) if known.is_empty() && tid == pid => {
@@ -67,7 +67,7 @@ fn attach(pid: u32, tracer: &mut Tracer<'_>) -> Result<(), Refusal> {
             }
         }
     }
-    if tracer.thread_ids().is_empty() {
+    if tracer.tasks.ids().is_empty() {
         return Err(Refusal::of(pid, Errno(libc::ESRCH)));
     }
     Ok(())
@@ -87,28 +87,36 @@ fn threads(pid: u32) -> Vec<u32> {
 fn tell_where(pid: u32, tid: u32, tracer: &mut Tracer<'_>) {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall"));
     let Ok(line) = line else { return };
-    let mut words = line.split_ascii_whitespace();
-    let number = words.next().and_then(|word| word.parse::<i64>().ok());
-    let mut arguments =
-        words.filter_map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
-    let three = (arguments.next(), arguments.next(), arguments.next());
-    if let (Some(libc::SYS_ioctl), (Some(fd), Some(request), Some(address))) = (number, three) {
-        tracer.found_inside(tid, fd, request, address);
+    if let Some((number, arguments)) = in_call(&line) {
+        tracer.found_inside(tid, number, arguments);
     }
+}
+
+/// The call and its arguments in a line of /proc/PID/syscall: the number in decimal, then six
+/// arguments in hexadecimal, the stack and the place. A thread that runs, or waits in no call, has
+/// none.
+fn in_call(line: &str) -> Option<(u64, [u64; 6])> {
+    let mut words = line.split_ascii_whitespace();
+    let number = words.next()?.parse().ok()?;
+    let mut arguments = [0; 6];
+    for argument in &mut arguments {
+        *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+    }
+    Some((number, arguments))
 }
 
 /// Lets all threads go. A request to detach needs a stopped thread.
 fn let_go(tracer: &mut Tracer<'_>) {
-    for tid in tracer.thread_ids() {
-        if tracer.is_held(tid) && ptrace::detach(tid, 0).is_ok() {
-            tracer.remove(tid);
+    for tid in tracer.tasks.ids() {
+        if tracer.tasks.is_held(tid) && ptrace::detach(tid, 0).is_ok() {
+            tracer.tasks.remove(tid);
         } else {
             // One that is gone tells so itself.
             let _ = ptrace::interrupt(tid);
         }
     }
     let deadline = Instant::now() + DETACH_LIMIT;
-    while !tracer.thread_ids().is_empty() {
+    while !tracer.tasks.ids().is_empty() {
         match ptrace::next_stop() {
             Ok(Some((tid, stop))) => {
                 let signal = if let Stop::Signal(signal) = stop { signal } else { 0 };
@@ -116,7 +124,7 @@ fn let_go(tracer: &mut Tracer<'_>) {
                     // One that SIGKILL took meanwhile needs no letting go.
                     let _ = ptrace::detach(tid, signal);
                 }
-                tracer.remove(tid);
+                tracer.tasks.remove(tid);
             }
             Ok(None) => {
                 let left = deadline.saturating_duration_since(Instant::now());
@@ -126,6 +134,20 @@ fn let_go(tracer: &mut Tracer<'_>) {
                 ptrace::wait(left);
             }
             Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_call_of_a_thread_is_read_from_its_line() {
+        let line = "16 0x3 0xc020462a 0x7ffd0010 0x0 0x8 0x0 0x7ffd0000 0x7f0011\n";
+        assert_eq!(in_call(line), Some((16, [3, 0xc020_462a, 0x7ffd_0010, 0, 8, 0])));
+        for line in ["running\n", "-1 0x7ffd0000 0x7f0011\n", "", "16 0x3\n"] {
+            assert_eq!(in_call(line), None, "{line}");
         }
     }
 }

@@ -21,13 +21,17 @@ pub struct Call {
     pub tid: u32,
     /// The process's name.
     pub process: Arc<str>,
-    /// The call in words: `open`, `UVM_REGISTER_GPU`, `RM_CONTROL NV0000_CTRL_CMD_…`, or the
-    /// request's number in hexadecimal.
+    /// The call in words: `open`, `close`, `mmap`, `UVM_REGISTER_GPU`,
+    /// `RM_CONTROL NV0000_CTRL_CMD_…`, or the request's number in hexadecimal.
     pub name: String,
     /// The node, such as `/dev/nvidia-uvm`.
     pub node: Arc<str>,
-    /// The whole request of an ioctl; `None` for an open.
+    /// The descriptor that it is made on; an open has none yet.
+    pub descriptor: Option<u32>,
+    /// The whole request of an ioctl; `None` for the other calls.
     pub request: Option<u32>,
+    /// What an mmap asks for.
+    pub mapping: Option<Mapping>,
     /// The RM control command or class, when there is one and it could be read.
     pub object: Option<u32>,
     /// The client handle and the object or its parent, for calls of the resource manager.
@@ -40,10 +44,24 @@ pub struct Call {
     pub found_inside: bool,
 }
 
+/// What an mmap of a node asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapping {
+    /// The length in bytes.
+    pub length: u64,
+    /// The offset in bytes, by which the driver tells what is to be mapped.
+    pub offset: u64,
+    /// `PROT_…`, as it came.
+    pub protection: u64,
+    /// `MAP_…`, as it came.
+    pub flags: u64,
+}
+
 /// What a call came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The system call returned this: a descriptor for an open, 0 for most ioctls.
+    /// The system call returned this: a descriptor for an open, an address for an mmap, 0 for most
+    /// others.
     Returned(i64),
     /// The system call itself failed.
     Failed(Errno),
@@ -62,6 +80,8 @@ pub struct Answer {
     pub status: Option<u32>,
     /// The module's version, where the call tells it.
     pub version: Option<String>,
+    /// True when gpudx gave this answer, as it was told to, and the driver did not see the call.
+    pub injected: bool,
 }
 
 impl Answer {
@@ -79,6 +99,9 @@ impl Answer {
             (Some(status), _) => driver_call::status_name(status),
             (None, Outcome::Failed(errno)) => errno.to_string(),
             (None, Outcome::Interrupted) => "interrupted".to_owned(),
+            (None, Outcome::Returned(value)) if value > i64::from(u32::MAX) => {
+                format!("= {value:#x}")
+            }
             (None, Outcome::Returned(value)) => format!("= {value}"),
         }
     }
@@ -91,6 +114,8 @@ pub enum Unreturned {
     ProcessEnded,
     /// The trace ended first.
     TraceEnded,
+    /// gpudx held it, as it was told to; the driver did not see it.
+    Held,
 }
 
 /// One event.
@@ -109,6 +134,13 @@ pub enum Event<'a> {
     Returned(&'a Call, &'a Answer),
     /// A call did not return; how long it had been going on.
     Unreturned(&'a Call, Duration, Unreturned),
+    /// A process opened one of the driver's libraries.
+    Library {
+        /// The process.
+        pid: u32,
+        /// The file, with links followed: its name has the version.
+        path: &'a str,
+    },
     /// Something that a reader of the trace must know.
     Note(&'a str),
     /// The end.

@@ -3,9 +3,10 @@
 //! | record | fields |
 //! |---|---|
 //! | `start` | `schema`, `gpudx` (version), `pid`, `launched` |
-//! | `enter` | the call: `n` (from 1), `at_s` (seconds from the start), `pid`, `tid`, `process`, `call`, `node`, `known`, and where there are such: `request`, `object` (RM control command or class), `client`, `handle`, `gpu`, `found_inside` |
-//! | `return` | the call, and `ms`, `returned` or `errno` (its name) or `interrupted`, `status` (name) and `status_code`, `version` |
-//! | `unreturned` | the call, and `ms`, `why`: `process-ended` or `trace-ended` |
+//! | `enter` | the call: `n` (from 1), `at_s` (seconds from the start), `pid`, `tid`, `process`, `call`, `node`, `known`, and where there are such: `fd`, `request`, `object` (RM control command or class), `client`, `handle`, `gpu`, `found_inside`, and of an mmap `length`, `offset`, `protection`, `flags` |
+//! | `return` | the call, and `ms`, `returned` or `errno` (its name) or `interrupted`, `status` (name) and `status_code`, `version`, `injected` (gpudx gave the answer) |
+//! | `unreturned` | the call, and `ms`, `why`: `process-ended`, `trace-ended`, or `held` (by gpudx) |
+//! | `library` | `pid`, `path`: a process opened one of the driver's libraries |
 //! | `note` | `text` |
 //! | `summary` | `ended` (`exited`, `killed`, `deadline`, `asked`, `gone`), `code` (exit status or signal), `elapsed_s`, `calls`, `by_name`, `by_node`, `by_gpu`, `unknown`, `in_flight`, `left_behind` |
 //!
@@ -38,10 +39,12 @@ pub fn line(event: &Event<'_>) -> String {
             let why = match why {
                 Unreturned::ProcessEnded => "process-ended",
                 Unreturned::TraceEnded => "trace-ended",
+                Unreturned::Held => "held",
             };
             object.insert("why".into(), why.into());
             Value::Object(object)
         }
+        Event::Library { pid, path } => json!({"record": "library", "pid": pid, "path": path}),
         Event::Note(text) => json!({"record": "note", "text": text}),
         Event::Ended(summary) => of_summary(summary),
     };
@@ -68,6 +71,15 @@ fn of_call(record: &str, call: &Call) -> Map<String, Value> {
     put("call", call.name.as_str().into());
     put("node", (*call.node).into());
     put("known", call.known.into());
+    if let Some(descriptor) = call.descriptor {
+        put("fd", descriptor.into());
+    }
+    if let Some(mapping) = call.mapping {
+        put("length", mapping.length.into());
+        put("offset", mapping.offset.into());
+        put("protection", mapping.protection.into());
+        put("flags", mapping.flags.into());
+    }
     if let Some(request) = call.request {
         put("request", request.into());
     }
@@ -102,6 +114,9 @@ fn returned(call: &Call, answer: &Answer) -> Value {
     }
     if let Some(version) = &answer.version {
         put("version", version.as_str().into());
+    }
+    if answer.injected {
+        put("injected", true.into());
     }
     Value::Object(object)
 }
@@ -142,6 +157,13 @@ fn of_summary(summary: &Summary) -> Value {
 }
 
 fn of_nodes(totals: &BTreeMap<String, NodeTotal>, key: &str) -> Vec<Value> {
-    let of = |(name, total): (&String, &NodeTotal)| json!({key: name, "count": total.count, "ms": milliseconds(total.time)});
+    let of = |(name, total): (&String, &NodeTotal)| {
+        let slowest = total.slowest.as_ref();
+        json!({
+            key: name, "count": total.count, "ms": milliseconds(total.time),
+            "slowest": slowest.map(|(call, _)| call),
+            "slowest_ms": slowest.map(|(_, time)| milliseconds(*time)),
+        })
+    };
     totals.iter().map(of).collect()
 }

@@ -33,7 +33,7 @@ pub(super) fn trace(
         tracer.note(format!("no seccomp filter can be set ({errno}): every system call stops"));
     }
     tracer.tell(&Event::Started { pid: pid.number, launched: true });
-    tracer.add(pid.number, pid.number);
+    tracer.tasks.add(pid.number, pid.number);
     tracer.serve_stop(pid.number, Stop::Executed(pid.number));
     let ended = tracer.serve();
     let left_behind = match ended {
@@ -110,14 +110,14 @@ fn until_executed(pid: u32, report: &OwnedFd) -> Option<Told> {
 fn end(tracer: &mut Tracer<'_>) -> Vec<u32> {
     tracer.tell_unreturned();
     let deadline = Instant::now() + KILL_LIMIT;
-    for process in tracer.processes() {
+    for process in tracer.tasks.processes() {
         ptrace::kill(process);
     }
-    while !tracer.processes().is_empty() {
+    while !tracer.tasks.processes().is_empty() {
         match ptrace::next_stop() {
             Ok(Some((tid, stop))) => {
                 // What was made while the others were being killed.
-                if !tracer.processes().contains(&tid) {
+                if !tracer.tasks.processes().contains(&tid) {
                     ptrace::kill(tid);
                 }
                 tracer.serve_stop(tid, stop);
@@ -132,5 +132,5 @@ fn end(tracer: &mut Tracer<'_>) -> Vec<u32> {
             Err(_) => return Vec::new(),
         }
     }
-    tracer.processes().into_iter().collect()
+    tracer.tasks.processes().into_iter().collect()
 }

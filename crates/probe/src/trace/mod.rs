@@ -1,32 +1,41 @@
 //! The trace: what the driver was asked, what it answered, and where it stopped.
 //!
 //! Each call to a node of the driver is recorded when it is *entered* and again when it returns,
-//! so that the call that never returns is there too. A launched program stops only at `ioctl` and
-//! the calls that open files, by a seccomp filter; one that was attached to stops at every system
-//! call, since a filter cannot be put on it from outside.
+//! so that the call that never returns is there too. A launched program stops only at the calls
+//! that open, map, close or ask a node, by a seccomp filter; one that was attached to stops at
+//! every system call, since a filter cannot be put on it from outside. What turns out at the entry
+//! to be no business of the driver's goes on without a second stop.
 //!
 //! A launched program ends with the tracer (`PTRACE_O_EXITKILL`): it could not go on without, for
 //! the filter refuses its calls when nobody traces it. One that was attached to goes on untraced
 //! when the tracer ends, however that ends.
 //!
-//! Descriptors are looked up in /proc at each call instead of being followed through dup, fork,
-//! exec and sockets. No wait here is without a limit: a task that the kernel holds never stops,
-//! and memory is read in a way that a held memory lock cannot block.
+//! What a descriptor leads to is looked up in /proc at each call, which costs about a microsecond.
+//! So `dup`, `fork`, `exec`, descriptors that come through a socket or are taken from another
+//! process, and closed and reopened ones need no stop of their own and are never mistaken. `close`
+//! stops (below descriptor 1024) because closing a node runs the driver, which may not come back.
+//! No wait here is without a limit: a task that the kernel holds never stops, and memory is read in
+//! a way that a held memory lock cannot block.
 
 mod attach;
+mod enter;
 mod event;
 mod image;
+mod injection;
 mod json;
 mod launch;
+mod leave;
 pub(crate) mod memory;
 mod refusal;
 mod summary;
+mod tasks;
 mod tracer;
 
 use std::ffi::OsString;
 use std::time::Duration;
 
-pub use event::{Answer, Call, Event, Outcome, Unreturned};
+pub use event::{Answer, Call, Event, Mapping, Outcome, Unreturned};
+pub use injection::{Injected, Injection};
 pub use json::{SCHEMA, line as json_line};
 pub use refusal::Refusal;
 pub use summary::{Ended, InFlight, NodeTotal, Summary, Total};
@@ -41,13 +50,15 @@ pub enum Target {
 }
 
 /// How to trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
     /// End after this time: a launched program is killed, an attached one let go.
     pub deadline: Option<Duration>,
     /// Hold the driver call of this number, counted from 1: it never enters the driver. What a
     /// program does when the driver does not answer can be seen so.
     pub hold: Option<u64>,
+    /// Answer these driver calls in the driver's stead.
+    pub fail: Vec<Injection>,
 }
 
 /// Traces a target until it ends or the deadline passes, and tells `sink` of each event at once.

@@ -45,6 +45,17 @@ pub struct NodeTotal {
     pub count: u64,
     /// Time in those that returned.
     pub time: Duration,
+    /// The one that took longest, by name, and its time.
+    pub slowest: Option<(String, Duration)>,
+}
+
+impl NodeTotal {
+    fn returned(&mut self, name: &str, elapsed: Duration) {
+        self.time += elapsed;
+        if self.slowest.as_ref().is_none_or(|(_, longest)| elapsed > *longest) {
+            self.slowest = Some((name.to_owned(), elapsed));
+        }
+    }
 }
 
 /// A call that did not return.
@@ -116,9 +127,9 @@ impl Summary {
         if answer.failed() {
             *total.failures.entry(answer.word()).or_default() += 1;
         }
-        entry(&mut self.by_node, &call.node).time += answer.elapsed;
+        entry(&mut self.by_node, &call.node).returned(&call.name, answer.elapsed);
         if let Some(gpu) = &call.gpu {
-            entry(&mut self.by_gpu, gpu).time += answer.elapsed;
+            entry(&mut self.by_gpu, gpu).returned(&call.name, answer.elapsed);
         }
     }
 

@@ -21,6 +21,9 @@ impl Lines {
     pub(super) fn event(&mut self, event: &Event<'_>) -> String {
         match event {
             Event::Started { .. } => String::new(),
+            Event::Library { path, .. } => {
+                format!("{}gpudx: {} is loaded\n", self.closed(), clean(path))
+            }
             Event::Entered(call) => {
                 let text = self.closed() + &begin(call);
                 self.open = Some(call.sequence);
@@ -31,6 +34,7 @@ impl Lines {
                 let why = match why {
                     Unreturned::ProcessEnded => "the process ended in it",
                     Unreturned::TraceEnded => "has not returned",
+                    Unreturned::Held => "is held by gpudx",
                 };
                 self.complete(call, &format!("{}  {why}", time(*elapsed)))
             }
@@ -60,6 +64,10 @@ fn begin(call: &Call) -> String {
     let thread = if call.tid == call.pid { String::new() } else { format!("/{}", call.tid) };
     let at = call.at.as_secs_f64();
     let mut text = format!("{process}{thread} +{at:.3}s {} {}", call.name, clean(node));
+    if let Some(mapping) = &call.mapping {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " {:#x} bytes at {:#x}", mapping.length, mapping.offset);
+    }
     if let Some(gpu) = &call.gpu {
         // Writing to a String cannot fail.
         let _ = write!(text, " {gpu}");
@@ -75,6 +83,9 @@ fn end(answer: &Answer) -> String {
     if let Some(version) = &answer.version {
         // Writing to a String cannot fail.
         let _ = write!(text, " {}", clean(version));
+    }
+    if answer.injected {
+        text.push_str(" (from gpudx; the driver did not see it)");
     }
     text
 }

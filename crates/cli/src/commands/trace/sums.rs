@@ -76,7 +76,11 @@ fn failures(total: &Total) -> String {
 
 fn totals(text: &mut String, what: &str, totals: &BTreeMap<String, NodeTotal>) {
     for (name, total) in totals {
-        let sum = time(total.time);
-        line(text, &format!("{sum:>10} {:>10} {:>7}  {what} {}", "", total.count, clean(name)));
+        let (sum, count) = (time(total.time), total.count);
+        let (slowest, call) = match &total.slowest {
+            Some((call, longest)) => (time(*longest), format!("  longest: {}", clean(call))),
+            None => (String::new(), String::new()),
+        };
+        line(text, &format!("{sum:>10} {slowest:>10} {count:>7}  {what} {}{call}", clean(name)));
     }
 }

@@ -8,6 +8,7 @@
 mod arguments;
 pub mod driver_call;
 mod line;
+pub(crate) mod recorded;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -47,14 +48,20 @@ pub struct Traced {
     pub thread: Option<u32>,
     /// The node.
     pub node: Node,
-    /// What was asked; `None` for an open.
+    /// What was asked; `None` for the other calls.
     pub asked: Option<Asked>,
+    /// `close` or `mmap`; `None` for a request and an open.
+    pub other: Option<&'static str>,
     /// The address of an ioctl's parameters, where shown.
     pub address: Option<u64>,
     /// How it ended.
     pub end: End,
     /// How long it took, where `-T` shows it.
     pub seconds: Option<f64>,
+    /// The driver's status; strace does not show it.
+    pub status: Option<u32>,
+    /// True when gpudx answered the call, or held it, in the driver's stead.
+    pub injected: bool,
 }
 
 /// How a traced call ended.
@@ -73,7 +80,13 @@ pub enum End {
 impl Traced {
     /// The call in words: `open`, `UVM_REGISTER_GPU`.
     pub fn words(&self) -> String {
-        self.asked.as_ref().map_or_else(|| "open".to_owned(), Asked::words)
+        let other = || self.other.unwrap_or("open").to_owned();
+        self.asked.as_ref().map_or_else(other, Asked::words)
+    }
+
+    /// True for an open.
+    pub fn is_open(&self) -> bool {
+        self.asked.is_none() && self.other.is_none()
     }
 
     /// True when the number is in the tables.
@@ -139,7 +152,16 @@ impl Reader {
     /// Takes a call of the driver's in, and gives its place.
     fn enter(&mut self, line: u32, thread: Option<u32>, name: &str, text: &str) -> Option<usize> {
         let words = arguments::split(text);
+        let mut other = None;
         let (node, asked, address) = match name {
+            "close" | "mmap" => {
+                let closes = name == "close";
+                other = Some(if closes { "close" } else { "mmap" });
+                let word = words.get(if closes { 0 } else { 4 })?;
+                let (descriptor, link) = arguments::descriptor(word)?;
+                let known = || self.nodes.get(&descriptor).cloned();
+                (link.and_then(Node::of).or_else(known)?, None, None)
+            }
             "ioctl" => {
                 let (descriptor, link) = arguments::descriptor(words.first()?)?;
                 let node =
@@ -161,7 +183,18 @@ impl Reader {
             _ => return None,
         };
         let end = End::InFlight;
-        self.strace.calls.push(Traced { line, thread, node, asked, address, end, seconds: None });
+        self.strace.calls.push(Traced {
+            line,
+            thread,
+            node,
+            asked,
+            other,
+            address,
+            end,
+            seconds: None,
+            status: None,
+            injected: false,
+        });
         Some(self.strace.calls.len() - 1)
     }
 
