@@ -32,6 +32,18 @@ fn is_none(action: &str) -> bool {
     matches!(action, "None" | "N/A" | "" | "Unknown" | "[N/A]" | "[Not Supported]")
 }
 
+/// A failed assertion or check of the driver that tells this status, such as
+/// `NV_ERR_RESET_REQUIRED` (nv_status table).
+pub fn asserted<'a>(facts: &'a Facts, status: &str) -> Option<&'a LogEvent> {
+    let lines = facts.log.with("NV_ASSERT").chain(facts.log.with("NV_CHECK"));
+    lines.into_iter().find(|event| event.text.contains(&format!("[{status}]")))
+}
+
+/// The driver's log says that the GPU stays closed until it is reset.
+pub fn reset_required_logged(facts: &Facts) -> Option<&LogEvent> {
+    asserted(facts, "NV_ERR_RESET_REQUIRED")
+}
+
 /// `GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)`: the last word on
 /// each GPU counts, and the first GPU that still waits is named.
 fn logged_action(facts: &Facts) -> Option<Seen<String>> {

@@ -271,7 +271,7 @@ fn gpus(facts: &Facts, found: &mut Vec<Symptom>) {
 }
 
 /// Lines that say that a GPU did not come up, or went.
-const FAULT_LINES: [&str; 10] = [
+const FAULT_LINES: [&str; 12] = [
     "RMINIT_FAILED",
     "RM_INIT_ADAPTER",
     "FALLEN_BUS",
@@ -281,6 +281,8 @@ const FAULT_LINES: [&str; 10] = [
     "NEED_OPEN_MODULES",
     "OPEN_NO_GSP",
     "UNSUPPORTED_GPU",
+    "LEGACY_GPU",
+    "LEGACY_IGNORED",
     "BAR_INVALID",
 ];
 

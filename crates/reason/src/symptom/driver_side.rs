@@ -31,9 +31,10 @@ pub(super) fn symptoms(facts: &Facts) -> Vec<(SymptomId, String, Origin)> {
 /// Messages after which there is no driver to talk to.
 fn speaks(message: &ModuleMessage) -> bool {
     match message {
-        ModuleMessage::NotFound { module, .. } | ModuleMessage::Refused { module, .. } => {
-            readings::is_main_module(module)
+        ModuleMessage::NotFound { module, .. } => {
+            readings::is_main_module(module) || readings::is_display_module(module)
         }
+        ModuleMessage::Refused { module, .. } => readings::is_main_module(module),
         ModuleMessage::BuildFailed { of_nvidia, .. }
         | ModuleMessage::BuildFault { of_nvidia, .. } => *of_nvidia,
         ModuleMessage::HeadersMissing { .. } | ModuleMessage::CompilerDiffers => false,

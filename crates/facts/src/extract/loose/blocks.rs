@@ -24,7 +24,8 @@ pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
         smi::apply(&named("nvidia-smi -L"), facts);
     }
     let peers = text.contains("Chipset not supported") || text.contains("GPU not supported");
-    if text.contains("GPU0") && (text.contains("CPU Affinity") || peers) {
+    let linked = text.contains("GPU1") && [" X ", "\tX"].iter().any(|cell| text.contains(cell));
+    if text.contains("GPU0") && (text.contains("CPU Affinity") || peers || linked) {
         smi::apply(&named("nvidia-smi topo -m"), facts);
     }
     if text.contains("Collecting environment information") || text.contains("Is debug build:") {
@@ -75,8 +76,14 @@ fn chosen_columns(item: &RawItem, text: &str, facts: &mut Facts) {
 /// Two rows that only `nvidia-smi -q` prints, with its wide columns.
 fn has_query_rows(text: &str) -> bool {
     let rows = ["    : ", "  : "];
-    let names =
-        ["Product Name  ", "GSP Firmware Version  ", "Addressing Mode  ", "GPU Recovery Action  "];
+    let names = [
+        "Product Name  ",
+        "GSP Firmware Version  ",
+        "Addressing Mode  ",
+        "GPU Recovery Action  ",
+        "Uncorrectable Error  ",
+        "Remapping Failure Occurred  ",
+    ];
     names.iter().any(|name| text.contains(name)) && rows.iter().any(|row| text.contains(row))
 }
 

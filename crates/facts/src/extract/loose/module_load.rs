@@ -11,7 +11,7 @@ use crate::parse::proc_modules::canonical;
 pattern! {
     /// `modprobe: FATAL: Module nvidia not found in directory /lib/modules/6.8.0-31-generic`,
     /// `modinfo: ERROR: Module nvidia not found.`, `Failed to find module 'nvidia'`.
-    NOT_FOUND = r"(?i)\b(?:module ['‘]?(?P<a>nvidia[\w-]*)['’]? not found\b(?:[^\n/]{0,20}/(?:usr/)?lib/modules/(?P<kernel>[\w.+~-]+\w))?|failed to find module ['‘](?P<b>nvidia[\w-]*)['’]|could not find module by name=['‘](?P<c>nvidia[\w-]*)['’])"
+    NOT_FOUND = r"(?i)\b(?:module ['‘]?(?P<a>nvidia[\w-]*)['’]? not found\b(?:[^\n/]{0,20}/(?:usr/)?lib/modules/(?P<kernel>[\w.+~-]+\w))?|failed to find module ['‘](?P<b>nvidia[\w-]*)['’]|could not find module by name(?:=| )['‘](?P<c>nvidia[\w-]*)['’])"
 }
 pattern! {
     /// `modprobe: ERROR: could not insert 'nvidia': Key was rejected by service`,
@@ -132,6 +132,10 @@ mod tests {
         assert_eq!(
             messages("modinfo: ERROR: Module nvidia-uvm not found."),
             not_found("nvidia_uvm", None)
+        );
+        assert_eq!(
+            messages("modprobe: ERROR: could not find module by name 'nvidia'"),
+            not_found("nvidia", None)
         );
         assert_eq!(
             messages("systemd-modules-load[311]: Failed to find module 'nvidia-current'"),

@@ -101,6 +101,17 @@ fn messages(facts: &Facts, weighing: &mut Weighing) {
                     weighing.supports(Weak, statement, &message.origin);
                 }
             }
+            ModuleMessage::NotFound { module, kernel }
+                if readings::is_display_module(module)
+                    && may_be_running(facts, kernel.as_deref())
+                    && !surely_in_container(facts) =>
+            {
+                // Built and installed together with the main one.
+                let of = kernel.as_deref().unwrap_or("the running kernel");
+                let statement = format!("no module {module} is found for {of}");
+                let strength = if machine::in_container(facts) { Weak } else { Strong };
+                weighing.supports(strength, statement, &message.origin);
+            }
             ModuleMessage::Refused { module, .. } if readings::is_main_module(module) => {
                 weighing.rules_out("the module was found: the kernel refused it", &message.origin);
             }

@@ -24,7 +24,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         last handle of a GPU while the console is busy: RmShutdownAdapter waits for the console \
         lock and keeps the RM lock meanwhile (fixed in 595). The stack of the stuck task tells the \
         holder, who sleeps on something else, from those who merely wait.",
-    explains: &[SymptomId::CudaInitHangs, SymptomId::NvmlHangs],
+    explains: &[SymptomId::CudaInitHangs, SymptomId::NvmlHangs, SymptomId::CudaInitSlow],
     specializes: &[],
     look_alikes: &[
         LookAlike {
@@ -114,6 +114,8 @@ enum Place {
     Driver,
     /// In nvidia_uvm's HMM code.
     Hmm,
+    /// Waiting for a lock inside nvidia_uvm or nvidia_modeset.
+    SiblingLock,
     /// Elsewhere.
     Elsewhere,
 }
@@ -147,6 +149,8 @@ fn place<'a>(frames: &(impl Iterator<Item = &'a str> + Clone)) -> Place {
         Place::DriverLock
     } else if in_driver {
         Place::Driver
+    } else if lock && frames.clone().any(|frame| frame.contains("[nvidia")) {
+        Place::SiblingLock
     } else {
         Place::Elsewhere
     }
@@ -177,6 +181,10 @@ fn hung_task(facts: &Facts, weighing: &mut Weighing) {
         }
         Place::Driver => {
             let statement = format!("{statement} in frames of nvidia");
+            weighing.supports(Strong, statement, &event.origin);
+        }
+        Place::SiblingLock => {
+            let statement = format!("{statement}, waiting for a lock of the driver's modules");
             weighing.supports(Strong, statement, &event.origin);
         }
         Place::Hmm => {
