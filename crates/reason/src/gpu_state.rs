@@ -116,6 +116,12 @@ pub fn slow_link(facts: &Facts) -> Option<Seen<String>> {
     })
 }
 
+/// The first error of a switch that the driver calls fatal: `SXid (PCI:…): 12028, Fatal, Link 28 …`.
+pub fn fatal_sxid(facts: &Facts) -> Option<&LogEvent> {
+    let mut lines = facts.log.with("NVSWITCH_SXID");
+    lines.find(|event| event.get("msg").is_some_and(|said| said.starts_with("Fatal")))
+}
+
 /// How many repaired errors a link may report before that is a finding.
 const CORRECTED_LINES: usize = 10;
 const CORRECTED_COUNT: u64 = 1000;
@@ -128,10 +134,15 @@ pub fn link_errors(facts: &Facts) -> Option<Seen<String>> {
 
 fn logged_errors(facts: &Facts) -> Option<Seen<String>> {
     let reports = facts.log.events.iter().filter(|event| {
-        matches!(event.signature, "AER_BUS" | "AER_REPORT") && is_about_gpu(facts, event)
+        let report = matches!(event.signature, "AER_BUS" | "AER_REPORT");
+        // Only after an error that was not corrected does the kernel ask drivers to recover.
+        let unrecovered = event.signature == "AER_NORECOVER" && event.text.starts_with("nvidia ");
+        report && is_about_gpu(facts, event) || unrecovered
     });
-    let severe =
-        |event: &&LogEvent| event.get("sev").is_some_and(|sev| sev.starts_with("Uncorrect"));
+    let severe = |event: &&LogEvent| {
+        event.signature == "AER_NORECOVER"
+            || event.get("sev").is_some_and(|sev| sev.starts_with("Uncorrect"))
+    };
     if let Some(event) = reports.clone().find(severe) {
         let text = facts::observed::clean_excerpt(&event.text);
         return Some(Seen::new(format!("the link reports: {text}"), event.origin.clone()));

@@ -352,6 +352,12 @@ pub fn driver_crash(facts: &Facts) -> Option<(&str, &LogEvent)> {
     Some((frame.as_str(), event))
 }
 
+/// The kernel's own word on a task that sleeps: its watchdog's, or a listing of blocked tasks.
+pub fn blocked_task(facts: &Facts) -> Option<&LogEvent> {
+    let listed = || facts.log.with("TASK_STATE").find(|event| event.get("state") == Some("D"));
+    facts.log.with("HUNG_TASK").next().or_else(listed)
+}
+
 /// A success with a part of the GPUs visible, and with HMM as it is.
 pub fn works_with_some_gpus(facts: &Facts) -> Option<&Trial> {
     const MARKS: [&str; 6] = [

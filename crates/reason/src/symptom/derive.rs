@@ -24,6 +24,11 @@ pub fn derive(facts: &Facts) -> Vec<Symptom> {
     framework(facts, &mut found);
     super::peers::derive(facts, &mut found);
     super::process::derive(facts, &mut found);
+    if found.is_empty()
+        && let Some((id, summary, origin)) = super::driver_side::stuck(facts)
+    {
+        push(&mut found, id, None, summary, &origin);
+    }
     found
 }
 

@@ -99,6 +99,13 @@ fn file(path: &str, mark: &str, item: &RawItem, text: &str, facts: &mut Facts) {
     }
 }
 
+/// `crw-rw-rw-`, and what else may stand there for a character device.
+fn is_mode(line: &str) -> bool {
+    let mode = line.split(' ').next().unwrap_or("");
+    let bits = mode.strip_prefix('c').unwrap_or("").trim_end_matches(['.', '+']);
+    bits.len() == 9 && bits.bytes().all(|bit| b"rwxsStT-".contains(&bit))
+}
+
 /// Lines of `ls -l` that name nodes of the driver.
 fn nodes(item: &RawItem, text: &str, facts: &mut Facts) {
     if !text.contains("nvidia") {
@@ -108,7 +115,7 @@ fn nodes(item: &RawItem, text: &str, facts: &mut Facts) {
         let line = line.trim_start_matches([' ', '-', '*', '`', '>']).trim_end_matches('`');
         let refused = line.contains("/dev/nvidia") && line.contains("No such file or directory");
         // The type letter may have gone with a list marker.
-        let row = line.starts_with("crw") || line.starts_with("cr-") || line.starts_with("c--");
+        let row = is_mode(line) || line.starts_with("cr-");
         if !(row && line.contains("nvidia") || refused) {
             continue;
         }
