@@ -103,9 +103,9 @@ pub fn diagnose(facts: &Facts) -> Diagnosis {
     let judged: Vec<(&'static Cause, Weighing)> =
         CAUSES.iter().map(|cause| (*cause, (cause.weigh)(facts))).collect();
     let mut symptoms = derive(facts);
-    let silent = symptoms.is_empty() && readings::cuda_works(facts).is_none();
-    if silent && !nothing_of_nvidia(facts) {
-        symptoms.extend(told_by_the_cause(&judged));
+    let works = readings::cuda_works(facts).is_some();
+    if !works && !nothing_of_nvidia(facts) {
+        symptoms.extend(told_by_the_cause(&judged, &symptoms));
     }
     let mut findings = Vec::new();
     let mut ruled_out = Vec::new();
@@ -149,9 +149,17 @@ pub fn diagnose(facts: &Facts) -> Diagnosis {
 }
 
 /// A log alone shows no call that fails, and may yet tell the whole story: the evidence of the best
-/// founded cause is then the symptom.
-fn told_by_the_cause(judged: &[(&'static Cause, Weighing)]) -> Option<Symptom> {
-    let founded = judged.iter().filter(|(_, weighing)| weighing.verdict() >= Verdict::Likely);
+/// founded cause is then the symptom. Beside other symptoms, which may be of little weight, only
+/// a confirmed cause that explains none of them is one of its own.
+fn told_by_the_cause(
+    judged: &[(&'static Cause, Weighing)],
+    symptoms: &[Symptom],
+) -> Option<Symptom> {
+    let least = if symptoms.is_empty() { Verdict::Likely } else { Verdict::Confirmed };
+    let founded = judged.iter().filter(|(cause, weighing)| {
+        let explains = symptoms.iter().any(|symptom| cause.can_explain(symptom.id));
+        weighing.verdict() >= least && !explains
+    });
     let (cause, weighing) = founded.max_by(|(_, a), (_, b)| {
         a.verdict().cmp(&b.verdict()).then_with(|| a.score().total_cmp(&b.score()))
     })?;

@@ -32,6 +32,18 @@ fn is_none(action: &str) -> bool {
     matches!(action, "None" | "N/A" | "" | "Unknown" | "[N/A]" | "[Not Supported]")
 }
 
+/// A failed assertion or check of the driver that tells this status, such as
+/// `NV_ERR_RESET_REQUIRED` (nv_status table).
+pub fn asserted<'a>(facts: &'a Facts, status: &str) -> Option<&'a LogEvent> {
+    let lines = facts.log.with("NV_ASSERT").chain(facts.log.with("NV_CHECK"));
+    lines.into_iter().find(|event| event.text.contains(&format!("[{status}]")))
+}
+
+/// The driver's log says that the GPU stays closed until it is reset.
+pub fn reset_required_logged(facts: &Facts) -> Option<&LogEvent> {
+    asserted(facts, "NV_ERR_RESET_REQUIRED")
+}
+
 /// `GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)`: the last word on
 /// each GPU counts, and the first GPU that still waits is named.
 fn logged_action(facts: &Facts) -> Option<Seen<String>> {
@@ -104,6 +116,12 @@ pub fn slow_link(facts: &Facts) -> Option<Seen<String>> {
     })
 }
 
+/// The first error of a switch that the driver calls fatal: `SXid (PCI:…): 12028, Fatal, Link 28 …`.
+pub fn fatal_sxid(facts: &Facts) -> Option<&LogEvent> {
+    let mut lines = facts.log.with("NVSWITCH_SXID");
+    lines.find(|event| event.get("msg").is_some_and(|said| said.starts_with("Fatal")))
+}
+
 /// How many repaired errors a link may report before that is a finding.
 const CORRECTED_LINES: usize = 10;
 const CORRECTED_COUNT: u64 = 1000;
@@ -116,10 +134,15 @@ pub fn link_errors(facts: &Facts) -> Option<Seen<String>> {
 
 fn logged_errors(facts: &Facts) -> Option<Seen<String>> {
     let reports = facts.log.events.iter().filter(|event| {
-        matches!(event.signature, "AER_BUS" | "AER_REPORT") && is_about_gpu(facts, event)
+        let report = matches!(event.signature, "AER_BUS" | "AER_REPORT");
+        // Only after an error that was not corrected does the kernel ask drivers to recover.
+        let unrecovered = event.signature == "AER_NORECOVER" && event.text.starts_with("nvidia ");
+        report && is_about_gpu(facts, event) || unrecovered
     });
-    let severe =
-        |event: &&LogEvent| event.get("sev").is_some_and(|sev| sev.starts_with("Uncorrect"));
+    let severe = |event: &&LogEvent| {
+        event.signature == "AER_NORECOVER"
+            || event.get("sev").is_some_and(|sev| sev.starts_with("Uncorrect"))
+    };
     if let Some(event) = reports.clone().find(severe) {
         let text = facts::observed::clean_excerpt(&event.text);
         return Some(Seen::new(format!("the link reports: {text}"), event.origin.clone()));

@@ -250,7 +250,8 @@ pub struct Board {
 }
 
 /// The boards of the GPUs at hand as far as they are known, with where each was seen. From PCI ids
-/// first, else from the names that NVML tells, else from those of /proc/driver/nvidia.
+/// first, else from the names that NVML tells, else from those of /proc/driver/nvidia, else from the
+/// ids with which the driver's log names a GPU that it refuses.
 pub fn boards(facts: &Facts) -> Vec<Seen<Board>> {
     let mut found: Vec<Seen<Board>> = Vec::new();
     if let Some(origin) = facts.pci.devices.origin() {
@@ -270,6 +271,13 @@ pub fn boards(facts: &Facts) -> Vec<Seen<Board>> {
             Some(Seen::new(board, gpu.origin.clone()))
         }));
     }
+    if found.is_empty() {
+        let named = facts.log.events.iter().filter_map(|event| {
+            Some(Seen::new(board_of_pci_id(event.get("pci_id")?)?, event.origin.clone()))
+        });
+        found.extend(named);
+        found.dedup_by(|a, b| a.value == b.value);
+    }
     found
 }
 
@@ -278,6 +286,11 @@ fn board_of_device(device: u16) -> Option<Board> {
     let product =
         Product { chip: Some(id.chip), architecture: id.architecture, capability: id.capability };
     Some(Board { name: id.product_name.unwrap_or(id.name).to_owned(), product })
+}
+
+/// The board of an id as the kernel log has it, `10de:2bb5`.
+pub fn board_of_pci_id(id: &str) -> Option<Board> {
+    board_of_device(u16::from_str_radix(id.strip_prefix("10de:")?, 16).ok()?)
 }
 
 fn board_of_name(name: &str) -> Option<Board> {
@@ -324,12 +337,25 @@ pub fn is_main_module(name: &str) -> bool {
     })
 }
 
+/// Whether a module of that name (with underscores) is one of those for displays, which are built
+/// and installed together with the main one.
+pub fn is_display_module(name: &str) -> bool {
+    name.strip_prefix("nvidia_")
+        .is_some_and(|rest| rest.ends_with("drm") || rest.ends_with("modeset"))
+}
+
 /// A crash or lockup of the kernel that the log shows together with frames of the driver's modules:
 /// the first such function, with its module, and the event.
 pub fn driver_crash(facts: &Facts) -> Option<(&str, &LogEvent)> {
     let event = facts.log.first(&["OOPS", "SOFT_LOCKUP", "RCU_STALL"])?;
     let (frame, _) = facts.log.frames.iter().find(|(frame, _)| frame.contains("[nvidia"))?;
     Some((frame.as_str(), event))
+}
+
+/// The kernel's own word on a task that sleeps: its watchdog's, or a listing of blocked tasks.
+pub fn blocked_task(facts: &Facts) -> Option<&LogEvent> {
+    let listed = || facts.log.with("TASK_STATE").find(|event| event.get("state") == Some("D"));
+    facts.log.with("HUNG_TASK").next().or_else(listed)
 }
 
 /// A success with a part of the GPUs visible, and with HMM as it is.

@@ -66,6 +66,10 @@ fn fabric(facts: &mut Facts) {
     if facts.fabric.nvswitch.is_seen() {
         return;
     }
+    if let Some(origin) = linked_through_switches(facts) {
+        facts.fabric.nvswitch = Observed::seen(true, origin);
+        return;
+    }
     let on_bus = facts.pci.nvswitches().next().is_some();
     if let (true, Some(origin)) = (on_bus, facts.pci.devices.origin()) {
         facts.fabric.nvswitch = Observed::seen(true, origin.clone());
@@ -80,6 +84,23 @@ fn fabric(facts: &mut Facts) {
     } else if let Observed::Seen(seen) = &facts.pci.devices {
         facts.fabric.nvswitch = Observed::seen(false, seen.origin.clone());
     }
+}
+
+/// A matrix in which a GPU has more links to its peers together than any GPU has: only switches lend
+/// every pair all of them.
+fn linked_through_switches(facts: &Facts) -> Option<crate::Origin> {
+    const MOST_LINKS: u32 = 18;
+    let rows = facts.nvml.topology.iter().filter(|cell| cell.value.0.starts_with("GPU"));
+    let mut sums: std::collections::BTreeMap<&str, u32> = std::collections::BTreeMap::new();
+    for cell in rows.filter(|cell| cell.value.1.starts_with("GPU")) {
+        let links = cell.value.2.strip_prefix("NV").and_then(|links| links.parse::<u32>().ok());
+        let sum = sums.entry(cell.value.0.as_str()).or_default();
+        *sum = sum.saturating_add(links.unwrap_or(0));
+        if *sum > MOST_LINKS {
+            return Some(cell.origin.clone());
+        }
+    }
+    None
 }
 
 fn mentions(facts: &mut Facts) {

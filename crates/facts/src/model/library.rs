@@ -60,4 +60,6 @@ pub struct Library {
     pub interposer_complaints: Vec<Seen<String>>,
     /// Packages of a Linux driver that are installed, or whose installing is told: their names.
     pub driver_packages: Vec<Seen<String>>,
+    /// Installed packages with the driver's libraries or tools, by name, each with its version.
+    pub package_versions: Vec<Seen<(String, DriverVersion)>>,
 }

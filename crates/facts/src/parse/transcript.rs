@@ -325,7 +325,9 @@ fn known(command: &str) -> bool {
     let base = program.rsplit('/').next().unwrap_or(program);
     let listed =
         KNOWN_PROGRAMS.contains(&base) || program.starts_with("./") || first.container().is_some();
-    let prose = command.ends_with(['.', ':', '!', '?']) && !command.ends_with("..");
+    // `lspci -d 10de:` ends in a vendor.
+    let argument = command.ends_with("..") || command.ends_with(" 10de:");
+    let prose = command.ends_with(['.', ':', '!', '?']) && !argument;
     (listed || !first.wrappers.is_empty()) && !prose
 }
 
@@ -382,6 +384,12 @@ mod tests {
             let text = format!("{line}\n6.8.12-9-pve\n");
             assert_eq!(commands(&text), [("uname -r".into(), "6.8.12-9-pve".into())], "{line}");
         }
+    }
+
+    #[test]
+    fn a_command_may_end_in_a_vendor() {
+        let text = "$ nvidia-smi\nNo devices were found\n$ lspci -nnk -d 10de:\n01:00.0 VGA\n";
+        assert_eq!(commands(text)[1], ("lspci -nnk -d 10de:".into(), "01:00.0 VGA".into()));
     }
 
     #[test]

@@ -54,6 +54,7 @@ pub static CAUSES: &[&Cause] = &[
     &library::stub::CAUSE,
     &library::wsl_linux_driver::CAUSE,
     &module::deadlock::CAUSE,
+    &module::gpu_unsupported::CAUSE,
     &module::needs_open::CAUSE,
     &module::not_loaded::CAUSE,
     &module::open_unsupported::CAUSE,

@@ -24,6 +24,11 @@ pub fn derive(facts: &Facts) -> Vec<Symptom> {
     framework(facts, &mut found);
     super::peers::derive(facts, &mut found);
     super::process::derive(facts, &mut found);
+    if found.is_empty()
+        && let Some((id, summary, origin)) = super::driver_side::stuck(facts)
+    {
+        push(&mut found, id, None, summary, &origin);
+    }
     found
 }
 
@@ -271,7 +276,7 @@ fn gpus(facts: &Facts, found: &mut Vec<Symptom>) {
 }
 
 /// Lines that say that a GPU did not come up, or went.
-const FAULT_LINES: [&str; 10] = [
+const FAULT_LINES: [&str; 12] = [
     "RMINIT_FAILED",
     "RM_INIT_ADAPTER",
     "FALLEN_BUS",
@@ -281,6 +286,8 @@ const FAULT_LINES: [&str; 10] = [
     "NEED_OPEN_MODULES",
     "OPEN_NO_GSP",
     "UNSUPPORTED_GPU",
+    "LEGACY_GPU",
+    "LEGACY_IGNORED",
     "BAR_INVALID",
 ];
 

@@ -28,12 +28,21 @@ pub(super) fn symptoms(facts: &Facts) -> Vec<(SymptomId, String, Origin)> {
     found
 }
 
+/// A task that sleeps below frames of the driver's modules, where nothing else shows.
+pub(super) fn stuck(facts: &Facts) -> Option<(SymptomId, String, Origin)> {
+    let event = readings::blocked_task(facts)?;
+    let (frame, _) = facts.log.frames.iter().find(|(frame, _)| frame.contains("[nvidia"))?;
+    let task = event.get("comm").unwrap_or("a task");
+    Some((SymptomId::GpuFaulted, format!("{task} is stuck in {frame}"), event.origin.clone()))
+}
+
 /// Messages after which there is no driver to talk to.
 fn speaks(message: &ModuleMessage) -> bool {
     match message {
-        ModuleMessage::NotFound { module, .. } | ModuleMessage::Refused { module, .. } => {
-            readings::is_main_module(module)
+        ModuleMessage::NotFound { module, .. } => {
+            readings::is_main_module(module) || readings::is_display_module(module)
         }
+        ModuleMessage::Refused { module, .. } => readings::is_main_module(module),
         ModuleMessage::BuildFailed { of_nvidia, .. }
         | ModuleMessage::BuildFault { of_nvidia, .. } => *of_nvidia,
         ModuleMessage::HeadersMissing { .. } | ModuleMessage::CompilerDiffers => false,

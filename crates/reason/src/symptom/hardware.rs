@@ -62,6 +62,7 @@ pub(super) fn faulted(facts: &Facts) -> Option<Symptom> {
         .or_else(|| not_woken(facts))
         .or_else(|| told_off_bus(facts))
         .or_else(|| lost(facts))
+        .or_else(|| switch(facts))
         .or_else(|| handing_over(facts))
         .or_else(|| link(facts))?;
     Some(symptom(SymptomId::GpuFaulted, None, summary, &origin))
@@ -133,6 +134,12 @@ fn told_off_bus(facts: &Facts) -> Option<(String, Origin)> {
 fn lost(facts: &Facts) -> Option<(String, Origin)> {
     let lost = facts.pci.lost.first()?;
     Some(("a GPU's configuration space reads as all ones".to_owned(), lost.origin.clone()))
+}
+
+fn switch(facts: &Facts) -> Option<(String, Origin)> {
+    let event = gpu_state::fatal_sxid(facts)?;
+    let sxid = event.get("sxid").unwrap_or("?");
+    Some((format!("an NVSwitch reports the fatal SXid {sxid}"), event.origin.clone()))
 }
 
 fn handing_over(facts: &Facts) -> Option<(String, Origin)> {

@@ -24,7 +24,8 @@ pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
         smi::apply(&named("nvidia-smi -L"), facts);
     }
     let peers = text.contains("Chipset not supported") || text.contains("GPU not supported");
-    if text.contains("GPU0") && (text.contains("CPU Affinity") || peers) {
+    let linked = text.contains("GPU1") && [" X ", "\tX"].iter().any(|cell| text.contains(cell));
+    if text.contains("GPU0") && (text.contains("CPU Affinity") || peers || linked) {
         smi::apply(&named("nvidia-smi topo -m"), facts);
     }
     if text.contains("Collecting environment information") || text.contains("Is debug build:") {
@@ -75,8 +76,14 @@ fn chosen_columns(item: &RawItem, text: &str, facts: &mut Facts) {
 /// Two rows that only `nvidia-smi -q` prints, with its wide columns.
 fn has_query_rows(text: &str) -> bool {
     let rows = ["    : ", "  : "];
-    let names =
-        ["Product Name  ", "GSP Firmware Version  ", "Addressing Mode  ", "GPU Recovery Action  "];
+    let names = [
+        "Product Name  ",
+        "GSP Firmware Version  ",
+        "Addressing Mode  ",
+        "GPU Recovery Action  ",
+        "Uncorrectable Error  ",
+        "Remapping Failure Occurred  ",
+    ];
     names.iter().any(|name| text.contains(name)) && rows.iter().any(|row| text.contains(row))
 }
 
@@ -92,6 +99,13 @@ fn file(path: &str, mark: &str, item: &RawItem, text: &str, facts: &mut Facts) {
     }
 }
 
+/// `crw-rw-rw-`, and what else may stand there for a character device.
+fn is_mode(line: &str) -> bool {
+    let mode = line.split(' ').next().unwrap_or("");
+    let bits = mode.strip_prefix('c').unwrap_or("").trim_end_matches(['.', '+']);
+    bits.len() == 9 && bits.bytes().all(|bit| b"rwxsStT-".contains(&bit))
+}
+
 /// Lines of `ls -l` that name nodes of the driver.
 fn nodes(item: &RawItem, text: &str, facts: &mut Facts) {
     if !text.contains("nvidia") {
@@ -101,7 +115,7 @@ fn nodes(item: &RawItem, text: &str, facts: &mut Facts) {
         let line = line.trim_start_matches([' ', '-', '*', '`', '>']).trim_end_matches('`');
         let refused = line.contains("/dev/nvidia") && line.contains("No such file or directory");
         // The type letter may have gone with a list marker.
-        let row = line.starts_with("crw") || line.starts_with("cr-") || line.starts_with("c--");
+        let row = is_mode(line) || line.starts_with("cr-");
         if !(row && line.contains("nvidia") || refused) {
             continue;
         }

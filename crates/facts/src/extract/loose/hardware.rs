@@ -16,7 +16,7 @@ pattern! {
     XID = r"(?i)(?:\bXIDs?(?:[ _](?:errors?|code|event|number|error code))?\s*(?:was|is|of)?\s*[:=#(]{0,2}\s*|XID_ERRORS\{[^}]*\}\s+)(?P<list>\d{1,3}(?:\s*(?:,|/|&|and|then|->|→|followed by)\s*(?:Xid\s*)?\d{1,3})*)(?:[^\d.%]|$|\.\s|\.$)"
 }
 pattern! { DENIED = r"(?i)\b(?:no|not|never|without|isn't|wasn't|aren't|neither|nor|instead of|unlike|clean of)\b[^.\n]{0,24}\b(?:xids?|fallen|fell|fall)\b" }
-pattern! { OFF_BUS = r"(?i)\b(?:has |have |had )?(?:fallen|fell|falls|falling|dropped|drops|dropping) (?:completely )?off (?:of )?the (?:PCI(?:e|[- ]Express)? )?bus\b" }
+pattern! { OFF_BUS = r"(?i)\b(?:has |have |had )?(?:fallen|fell|falls|falling|dropped|drops|dropping) (?:completely )?(?:off(?: of)?|out of) the (?:PCI(?:e|[- ]Express)? )?bus\b" }
 pattern! { MEMORY = r"(?i)\buncorrectable ECC error\b|\bCUDA_ERROR_ECC_UNCORRECTABLE\b|\bcudaErrorECCUncorrectable\b|\bdouble[- ]bit ECC error|\brow[- ]?remapp?(?:ing|er)? (?:has )?fail(?:ed|ure)\b" }
 pattern! {
     RECOVERY = r"(?i)\brecovery action\b[^\n]{0,40}?\b(?P<action>(?:GPU )?Reset(?: Required)?|(?:Node |System )?Reboot(?: Required)?|Drain and Reset|Drain P2P|Bus Reset)\b"
@@ -29,7 +29,7 @@ const LIMIT: usize = 64;
 
 pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
     let lower = line.text.to_ascii_lowercase();
-    let marks = ["xid", "off", "ecc", "remap", "recovery action"];
+    let marks = ["xid", "off", "the bus", "ecc", "remap", "recovery action"];
     if line.has("NVRM:") || !marks.iter().any(|mark| lower.contains(mark)) {
         return;
     }
@@ -99,9 +99,9 @@ mod tests {
     #[test]
     fn other_faults_in_words() {
         let facts = lines_of(
-            "The GPU fell off the PCIe bus during training\nGPU Recovery Action is not None (Reset)\nRuntimeError: CUDA error: uncorrectable ECC error encountered\n",
+            "The GPU fell off the PCIe bus during training\nNow and then GPU 1 falls out of the bus\nGPU Recovery Action is not None (Reset)\nRuntimeError: CUDA error: uncorrectable ECC error encountered\n",
         );
-        assert_eq!(facts.log.told_off_bus.len(), 1);
+        assert_eq!(facts.log.told_off_bus.len(), 2);
         assert_eq!(facts.nvml.recovery_told.first().map(|told| told.value.as_str()), Some("Reset"));
         assert_eq!(facts.nvml.memory_errors_told.len(), 1);
         assert!(lines_of("it never fell off the bus").log.told_off_bus.is_empty());

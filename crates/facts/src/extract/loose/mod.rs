@@ -50,7 +50,11 @@ const REPORT_BYTES: usize = 64 << 10;
 pub(crate) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
     blocks::apply(item, text, facts);
     lines(item, text, facts, true);
+    facts.mentions_gpu |= NAMES.iter().any(|name| text.contains(name));
 }
+
+/// What a text that is about NVIDIA's driver names at least once.
+const NAMES: [&str; 5] = ["nvidia", "NVIDIA", "Nvidia", "cuInit", "CUDA"];
 
 /// Reads what a command line itself says of the process: limits that it sets, sizes, indices.
 /// `command_line` is its line in the input, 0 when it was not part of a text.

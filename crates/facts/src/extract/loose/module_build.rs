@@ -24,6 +24,11 @@ pattern! {
     HEADERS = r"(?i)\bkernel headers for kernel (?P<kernel>[\w.+~-]*\w) cannot be found|\bUnable to find the kernel source tree for the currently running kernel|\bmodule build for kernel (?P<k>[\w.+~-]+) was skipped since the kernel headers"
 }
 pattern! {
+    /// Installing the headers is said to have put it right.
+    HEADERS_CURE = r"(?i)\b(?:fix(?:e[sd]|ing)?|solve[sd]?|works?|worked|resolve[sd]?|cure[sd]?|help(?:s|ed))\b[^.\n]{0,60}\binstall(?:ing)? (?:-y )?(?:linux-headers|kernel-(?:devel|headers)|proxmox-headers|pve-headers)|\binstall(?:ing|ed)? (?:-y )?(?:linux-headers|kernel-(?:devel|headers)|proxmox-headers|pve-headers)\S*[^.\n]{0,40}\b(?:fixe[sd]|solved?|works?|worked|resolved?|cured|help(?:s|ed))\b"
+}
+pattern! { HEADERS_IN_VAIN = r"(?i)\b(?:not|n't|no|never|without)\b|n't\b|\?" }
+pattern! {
     /// A file of the driver's source, as compilers and make name it before a colon.
     OF_NVIDIA = r"(?:^|[\s/('`])(?:[\w.+~/-]*nvidia[\w.+~/-]*|nv|nv[-_][\w-]+|nv(?:link|kms)\w*|os-(?:interface|mlock|pci|registry|usermap)|uvm\w*|\w*nvswitch\w*)(?:\.[choS]|/)"
 }
@@ -93,6 +98,9 @@ fn failures(line: &Line<'_>, facts: &mut Facts) {
         let kernel = found.name("kernel").map(|kernel| kernel.as_str().to_owned());
         failed(kernel, line.text.to_lowercase().contains("nvidia"));
     }
+    if matches(&HEADERS_CURE, line.text) && !matches(&HEADERS_IN_VAIN, line.text) {
+        facts.module.hear(ModuleMessage::HeadersMissing { kernel: None }, line.origin());
+    }
     if let Some(found) = captures(&HEADERS, line.text) {
         let kernel = found.name("kernel").or_else(|| found.name("k"));
         let kernel = kernel.map(|kernel| kernel.as_str().to_owned());
@@ -154,12 +162,31 @@ mod tests {
     }
 
     #[test]
+    fn headers_that_were_the_cure() {
+        let told = |text: &str| lines_of(text).module.messages.len();
+        for text in [
+            "I found a way to manually fix the issue by running: apt-get install linux-headers-$(uname -r)",
+            "Installing linux-headers-6.8.0-31-generic fixed it.",
+        ] {
+            assert_eq!(told(text), 1, "{text}");
+        }
+        for text in [
+            "Installing linux-headers-6.8.0-31-generic did not help.",
+            "apt install linux-headers-amd64 nvidia-driver",
+        ] {
+            assert_eq!(told(text), 0, "{text}");
+        }
+    }
+
+    #[test]
     fn every_pattern_compiles() {
         for pattern in [
             &DKMS_BUILD,
             &NVIDIA_BUILD,
             &TOLD,
             &HEADERS,
+            &HEADERS_CURE,
+            &HEADERS_IN_VAIN,
             &OF_NVIDIA,
             &ERROR,
             &HEADER,

@@ -2,7 +2,7 @@
 //! not find or load.
 
 use super::Line;
-use super::pattern::{captures, matches, pattern};
+use super::pattern::{captures, group, matches, pattern};
 use crate::model::Facts;
 use crate::model::module_message::{ModuleMessage, Refusal};
 use crate::observed::{Seen, clean_excerpt};
@@ -11,7 +11,7 @@ use crate::parse::proc_modules::canonical;
 pattern! {
     /// `modprobe: FATAL: Module nvidia not found in directory /lib/modules/6.8.0-31-generic`,
     /// `modinfo: ERROR: Module nvidia not found.`, `Failed to find module 'nvidia'`.
-    NOT_FOUND = r"(?i)\b(?:module ['‘]?(?P<a>nvidia[\w-]*)['’]? not found\b(?:[^\n/]{0,20}/(?:usr/)?lib/modules/(?P<kernel>[\w.+~-]+\w))?|failed to find module ['‘](?P<b>nvidia[\w-]*)['’]|could not find module by name=['‘](?P<c>nvidia[\w-]*)['’])"
+    NOT_FOUND = r"(?i)\b(?:module ['‘]?(?P<a>nvidia[\w-]*)['’]? not found\b(?:[^\n/]{0,20}/(?:usr/)?lib/modules/(?P<kernel>[\w.+~-]+\w))?|failed to find module ['‘](?P<b>nvidia[\w-]*)['’]|could not find module by name(?:=| )['‘](?P<c>nvidia[\w-]*)['’])"
 }
 pattern! {
     /// `modprobe: ERROR: could not insert 'nvidia': Key was rejected by service`,
@@ -24,6 +24,10 @@ pattern! {
     INSTALLER_KEY = r"(?i)\bkernel module failed to load\b[^\n]{0,120}\b(?:must be signed|not signed|signed by a key|Secure Boot)\b|\b(?:so )?this module must be signed with a key\b"
 }
 pattern! {
+    /// The installer's log: `-> Kernel module load error: Exec format error`.
+    INSTALLER_REASON = r"\bKernel module load error: (?P<reason>[A-Z][^\n]{3,80})"
+}
+pattern! {
     INSTALLER_LOAD = r"(?i)\bERROR: Unable to load the (?:kernel module '?nvidia|'?nvidia[\w-]*'? kernel module)"
 }
 
@@ -33,12 +37,14 @@ pattern! {
 }
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
-    if !["nvidia", "NVIDIA", "signed"].iter().any(|word| line.has(word)) {
+    if !["nvidia", "NVIDIA", "signed", "load error"].iter().any(|word| line.has(word)) {
         return;
     }
     not_found(line, facts);
     refused(line, facts);
-    if matches(&INSTALLER_KEY, line.text) {
+    if let Some(reason) = group(&INSTALLER_REASON, line.text, "reason") {
+        hear("nvidia", refusal(reason), line, facts);
+    } else if matches(&INSTALLER_KEY, line.text) {
         hear("nvidia", Refusal::KeyMissing, line, facts);
     } else if matches(&INSTALLER_LOAD, line.text) {
         hear("nvidia", Refusal::Other, line, facts);
@@ -109,7 +115,9 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for pattern in [&NOT_FOUND, &REFUSED, &INSTALLER_KEY, &INSTALLER_LOAD, &PATCHED] {
+        for pattern in
+            [&NOT_FOUND, &REFUSED, &INSTALLER_KEY, &INSTALLER_REASON, &INSTALLER_LOAD, &PATCHED]
+        {
             assert!(pattern.is_some());
         }
     }
@@ -132,6 +140,10 @@ mod tests {
         assert_eq!(
             messages("modinfo: ERROR: Module nvidia-uvm not found."),
             not_found("nvidia_uvm", None)
+        );
+        assert_eq!(
+            messages("modprobe: ERROR: could not find module by name 'nvidia'"),
+            not_found("nvidia", None)
         );
         assert_eq!(
             messages("systemd-modules-load[311]: Failed to find module 'nvidia-current'"),
@@ -162,6 +174,18 @@ mod tests {
                 "systemd-modules-load[301]: Failed to insert module 'nvidia-drm': No such device"
             ),
             refused("nvidia_drm", Refusal::NoDevice)
+        );
+    }
+
+    #[test]
+    fn the_installers_log_gives_the_reason() {
+        assert_eq!(
+            messages("-> Kernel module load error: Key was rejected by service"),
+            refused("nvidia", Refusal::KeyRejected)
+        );
+        assert_eq!(
+            messages("-> Kernel module load error: Exec format error"),
+            refused("nvidia", Refusal::WrongFormat)
         );
     }
 

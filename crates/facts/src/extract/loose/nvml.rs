@@ -5,6 +5,7 @@ use super::pattern::{captures, matches, pattern};
 use crate::model::Facts;
 use crate::model::nvml::{NvmlQuery, NvmlResult};
 use crate::observed::Observed;
+use crate::parse::smi_message::{self, SmiMessage};
 use crate::version::DriverVersion;
 
 pattern! { LIBRARY_VERSION = r"(?i)NVML library version:\s*(?P<version>\d+\.\d+(?:\.\d+)?)" }
@@ -28,6 +29,9 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
             origin: line.origin(),
         });
     }
+    if one_gpu(line, facts) {
+        return;
+    }
     // A line may hold CUDA's message as well; NVML's own words begin here.
     let own = line.text.find("Failed to initialize NVML").and_then(|start| line.text.get(start..));
     let Some(text) = nvabi::error_text::in_line(own.unwrap_or(line.text)) else { return };
@@ -41,6 +45,26 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     if line.has("Failed to initialize NVML") || super::statement::condition(line.text).is_none() {
         facts.nvml.init.or_better(failed);
     }
+}
+
+/// nvidia-smi's sentence on one GPU that does not answer, within prose. NVML itself does.
+fn one_gpu(line: &Line<'_>, facts: &mut Facts) -> bool {
+    if !line.has("nable to determine the device handle for ") {
+        return false;
+    }
+    for message in smi_message::parse(line.text).value {
+        if let SmiMessage::DeviceFailed(_, Some(code)) = message.value {
+            facts.mentions_gpu = true;
+            facts.nvml.queries.push(NvmlQuery {
+                query: "nvmlDeviceGetHandleByPciBusId".to_owned(),
+                device: None,
+                result: NvmlResult::Code(code),
+                ms: None,
+                origin: line.origin(),
+            });
+        }
+    }
+    true
 }
 
 /// "Unknown Error" and "Insufficient Permissions" are everybody's words; the line must speak of

@@ -53,7 +53,7 @@ fn experiment(line: &Line<'_>, facts: &mut Facts) {
     let Some(under) = condition(line.text) else { return };
     let about = ["cuda", "gpu", "cuinit", "torch", "works", "cure", "fix", "init"];
     let lower = line.text.to_lowercase();
-    if !about.iter().any(|word| lower.contains(word)) || lower.contains("nvidia-smi works") {
+    if !about.iter().any(|word| lower.contains(word)) || about_smi_alone(line.text) {
         return;
     }
     if super::peers::about_peers(line.text) {
@@ -81,6 +81,13 @@ fn experiment(line: &Line<'_>, facts: &mut Facts) {
         under: Some(under),
         origin: line.origin(),
     });
+}
+
+/// That nvidia-smi works says nothing of CUDA.
+fn about_smi_alone(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let of_cuda = ["cuda", "cuinit", "torch"].iter().any(|word| lower.contains(word));
+    lower.contains("nvidia-smi works") || matches(&SMI_FINE, text) && !of_cuda
 }
 
 fn smi_fine(line: &Line<'_>, facts: &mut Facts) {

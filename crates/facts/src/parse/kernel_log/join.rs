@@ -16,12 +16,15 @@ pub(super) struct Joiner {
     /// `NVRM: The NVIDIA GPU 0000:81:00.0 (PCI ID: 10de:2bb5)`: its line, the device, the id.
     device: Option<(u32, PciAddress)>,
     pci_id: Option<(u32, String)>,
+    /// Index and line of the head of a refusal whose version or branch stands in a later line.
+    refusal: Option<(usize, u32)>,
 }
 
 impl Joiner {
     /// Takes in the next line, and enters in it and in `earlier` what belongs together:
     /// `client_version` and `kernel_version` in the first line of an API mismatch, the device and
-    /// `pci_id` in the verdict on a GPU that the line before names.
+    /// `pci_id` in the verdict on a GPU that the line before names, `version` and `branch` in the
+    /// first line of a refusal.
     pub(super) fn join(&mut self, line: &mut ParsedLine, earlier: &mut [ParsedLine]) {
         self.note_device(line);
         for found in &mut line.matches {
@@ -33,10 +36,14 @@ impl Joiner {
                         found.captures.insert("client_version", client);
                     }
                 }
+                "UNSUPPORTED_GPU" | "LEGACY_GPU" => {
+                    self.refusal = Some((earlier.len(), line.number))
+                }
                 _ => {}
             }
         }
         self.enter_versions(line, earlier);
+        self.enter_release(line, earlier);
         if line.matches.is_empty() {
             return;
         }
@@ -59,6 +66,22 @@ impl Joiner {
         if let Some((_, rest)) = line.text.split_once("(PCI ID: ") {
             let id = rest.split(')').next().unwrap_or("").to_owned();
             self.pci_id = Some((line.number, id));
+        }
+    }
+
+    /// Enters the driver's version and the branch for the GPU into the head of a refusal.
+    fn enter_release(&self, line: &ParsedLine, earlier: &mut [ParsedLine]) {
+        let parts = ["UNSUPPORTED_RELEASE", "LEGACY_BRANCH", "LEGACY_RELEASE"];
+        let head = self.refusal.filter(|(_, at)| line.number.saturating_sub(*at) <= REACH);
+        let Some(head) = head.and_then(|(index, _)| earlier.get_mut(index)) else { return };
+        let Some(head) = head.matches.iter_mut().find(|found| is_verdict(found.signature.id))
+        else {
+            return;
+        };
+        for found in line.matches.iter().filter(|found| parts.contains(&found.signature.id)) {
+            for (group, value) in &found.captures {
+                head.captures.entry(group).or_insert_with(|| value.clone());
+            }
         }
     }
 

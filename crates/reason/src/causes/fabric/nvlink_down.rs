@@ -6,6 +6,7 @@ use facts::{Facts, Layer};
 
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
+use crate::gpu_state;
 use crate::need::Need;
 use crate::remedy::{Impact, Place, Remedy};
 use crate::symptom::{SymptomId, links_down};
@@ -111,11 +112,14 @@ fn log(facts: &Facts, weighing: &mut Weighing) {
     if let Some(event) = facts.log.first(&["NVLINK_TRAIN"]) {
         weighing.supports(Strong, "a link failed to train", &event.origin);
     }
-    if let Some(event) = facts.log.first(&["NVSWITCH_SXID"]) {
-        let fatal = event.text.contains("Fatal") && !event.text.contains("Non-fatal");
+    let fatal = gpu_state::fatal_sxid(facts);
+    if let Some(event) = fatal.or_else(|| facts.log.first(&["NVSWITCH_SXID"])) {
         let sxid = event.get("sxid").unwrap_or("?");
-        let strength = if fatal { Strong } else { Moderate };
+        let strength = if fatal.is_some() { Strong } else { Moderate };
         weighing.supports(strength, format!("a switch reports SXid {sxid}"), &event.origin);
+        if fatal.is_some() {
+            weighing.supports(Weak, "the driver calls it fatal", &event.origin);
+        }
     }
 }
 

@@ -57,6 +57,7 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.rules_out("the GPUs' recovery action is None", &origin);
     }
     asked(facts, &mut weighing);
+    logged(facts, &mut weighing);
     refused(facts, &mut weighing);
     if weighing.support.is_empty() {
         return weighing;
@@ -81,6 +82,14 @@ fn asked(facts: &Facts, weighing: &mut Weighing) {
     let required = facts.nvml.gpus.iter().find(|gpu| gpu.value.health.reset_required == Some(true));
     if let Some(gpu) = required {
         weighing.confirms("nvidia-smi says: reset required", &gpu.origin);
+    }
+}
+
+/// The driver's own status in a failed assertion: the GPU stays closed until it is reset.
+fn logged(facts: &Facts, weighing: &mut Weighing) {
+    if let Some(event) = gpu_state::reset_required_logged(facts) {
+        let statement = "the driver logged the status NV_ERR_RESET_REQUIRED";
+        weighing.supports(Strong, statement, &event.origin);
     }
 }
 

@@ -1,8 +1,8 @@
 //! `kernel.module-not-built`
 
-use facts::model::module_message::ModuleMessage;
+use facts::model::module_message::{ModuleMessage, Refusal};
 use facts::version::KernelRelease;
-use facts::{Facts, Layer};
+use facts::{Facts, Layer, Origin};
 
 use super::{
     OnDisk, driver_absent, has_other_driver, install_headers, may_be_running, on_disk, rebuild,
@@ -72,6 +72,7 @@ fn weigh(facts: &Facts) -> Weighing {
         return weighing;
     }
     messages(facts, &mut weighing);
+    vermagic(facts, &mut weighing);
     files(facts, &mut weighing);
     dkms(facts, &mut weighing);
     if weighing.support.is_empty() {
@@ -101,8 +102,19 @@ fn messages(facts: &Facts, weighing: &mut Weighing) {
                     weighing.supports(Weak, statement, &message.origin);
                 }
             }
-            ModuleMessage::Refused { module, .. } if readings::is_main_module(module) => {
-                weighing.rules_out("the module was found: the kernel refused it", &message.origin);
+            ModuleMessage::NotFound { module, kernel }
+                if readings::is_display_module(module)
+                    && may_be_running(facts, kernel.as_deref())
+                    && !surely_in_container(facts) =>
+            {
+                // Built and installed together with the main one.
+                let of = kernel.as_deref().unwrap_or("the running kernel");
+                let statement = format!("no module {module} is found for {of}");
+                let strength = if machine::in_container(facts) { Weak } else { Strong };
+                weighing.supports(strength, statement, &message.origin);
+            }
+            ModuleMessage::Refused { module, refusal } if readings::is_main_module(module) => {
+                refused(facts, *refusal, &message.origin, weighing);
             }
             ModuleMessage::HeadersMissing { kernel }
                 if may_be_running(facts, kernel.as_deref()) =>
@@ -112,6 +124,38 @@ fn messages(facts: &Facts, weighing: &mut Weighing) {
             }
             _ => {}
         }
+    }
+}
+
+/// A file that the kernel refused is there; one in the format of another kernel was not built for
+/// this one.
+fn refused(facts: &Facts, refusal: Refusal, origin: &Origin, weighing: &mut Weighing) {
+    if refusal != Refusal::WrongFormat {
+        weighing.rules_out("the module was found: the kernel refused it", origin);
+    } else if facts.log.with("VERMAGIC").next().is_some() {
+        weighing.supports(Weak, "the kernel refuses the module's format", origin);
+    } else {
+        let statement = "the kernel refuses the module's format, as of one for another kernel";
+        weighing.supports(Moderate, statement, origin);
+    }
+}
+
+/// The kernel's own word on what a module was built for.
+fn vermagic(facts: &Facts, weighing: &mut Weighing) {
+    let line = facts.log.with("VERMAGIC").find(|event| {
+        event.get("mod").is_some_and(|name| readings::is_main_module(&name.replace('-', "_")))
+    });
+    let Some(event) = line else { return };
+    let release = |group: &str| {
+        let magic = event.get(group).unwrap_or("");
+        magic.split(' ').next().unwrap_or("").to_owned()
+    };
+    let (built, wanted) = (release("a"), release("b"));
+    if built != wanted && may_be_running(facts, Some(&wanted)) {
+        let statement = format!("the module is built for {built}, and the kernel is {wanted}");
+        weighing.confirms(statement, &event.origin);
+    } else {
+        weighing.supports(Strong, "the module's version magic is not the kernel's", &event.origin);
     }
 }
 

@@ -1,5 +1,6 @@
 //! `kernel.nouveau-bound`
 
+use facts::model::log::LogEvent;
 use facts::{Facts, Layer, Origin};
 
 use super::{driver_absent, has_other_driver};
@@ -56,10 +57,11 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 };
 
 /// Kernel drivers of NVIDIA's GPUs that are not NVIDIA's.
-const OTHERS: [&str; 5] = ["nouveau", "nova_core", "nvidiafb", "rivafb", "rivatv"];
+const OTHERS: [&str; 6] = ["nouveau", "nova_core", "novacore", "nvidiafb", "rivafb", "rivatv"];
 
+/// nova_core registers itself as `NovaCore`.
 fn is_other(driver: &str) -> bool {
-    OTHERS.contains(&driver.replace('-', "_").as_str())
+    OTHERS.contains(&driver.replace('-', "_").to_lowercase().as_str())
 }
 
 fn weigh(facts: &Facts) -> Weighing {
@@ -151,6 +153,11 @@ fn log(facts: &Facts, weighing: &mut Weighing) {
     if let Some(event) = facts.log.first(&["NOUVEAU_LOADED", "NOVA_LOADED"]) {
         let statement = "nouveau speaks for the GPU in the kernel log";
         weighing.supports(Moderate, statement, &event.origin);
+    }
+    // It prints the size of the video memory once it has started the card.
+    let started = |event: &&LogEvent| event.get("msg").is_some_and(|said| said.contains("VRAM:"));
+    if let Some(event) = facts.log.with("NOUVEAU_LOADED").find(started) {
+        weighing.supports(Moderate, "nouveau has started the GPU", &event.origin);
     }
     if let Some(origin) = readings::logged(facts, &["VFIO_BOUND"]) {
         weighing.objects(Moderate, "vfio-pci speaks for a device in the kernel log", origin);

@@ -24,7 +24,12 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         last handle of a GPU while the console is busy: RmShutdownAdapter waits for the console \
         lock and keeps the RM lock meanwhile (fixed in 595). The stack of the stuck task tells the \
         holder, who sleeps on something else, from those who merely wait.",
-    explains: &[SymptomId::CudaInitHangs, SymptomId::NvmlHangs],
+    explains: &[
+        SymptomId::CudaInitHangs,
+        SymptomId::NvmlHangs,
+        SymptomId::CudaInitSlow,
+        SymptomId::GpuFaulted,
+    ],
     specializes: &[],
     look_alikes: &[
         LookAlike {
@@ -67,7 +72,8 @@ fn weigh(facts: &Facts) -> Weighing {
         return weighing;
     }
     hangs(facts, &mut weighing);
-    if weighing.support.is_empty() && facts.log.with("HUNG_TASK").next().is_none() {
+    spins(facts, &mut weighing);
+    if weighing.support.is_empty() && readings::blocked_task(facts).is_none() {
         return weighing;
     }
     hung_task(facts, &mut weighing);
@@ -114,6 +120,8 @@ enum Place {
     Driver,
     /// In nvidia_uvm's HMM code.
     Hmm,
+    /// Waiting for a lock inside nvidia_uvm or nvidia_modeset.
+    SiblingLock,
     /// Elsewhere.
     Elsewhere,
 }
@@ -147,6 +155,8 @@ fn place<'a>(frames: &(impl Iterator<Item = &'a str> + Clone)) -> Place {
         Place::DriverLock
     } else if in_driver {
         Place::Driver
+    } else if lock && frames.clone().any(|frame| frame.contains("[nvidia")) {
+        Place::SiblingLock
     } else {
         Place::Elsewhere
     }
@@ -158,14 +168,27 @@ fn function(frame: &str) -> &str {
     frame.split(['+', ' ']).next().unwrap_or(frame)
 }
 
-/// The kernel's own watchdog: a task that slept for two minutes, and its stack.
+/// A task that never leaves the driver's code, and holds what it holds.
+fn spins(facts: &Facts, weighing: &mut Weighing) {
+    let Some((function, event)) = readings::driver_crash(facts) else { return };
+    let frames = facts.log.frames.iter().map(|(frame, _)| frame.as_str());
+    if event.signature != "OOPS" && place(&frames) != Place::Hmm {
+        let statement = format!("a processor spins in {function} and does not come back");
+        weighing.supports(Strong, statement, &event.origin);
+    }
+}
+
+/// A task that sleeps in the kernel, and its stack.
 fn hung_task(facts: &Facts, weighing: &mut Weighing) {
-    let Some(event) = facts.log.with("HUNG_TASK").next() else {
+    let Some(event) = readings::blocked_task(facts) else {
         return;
     };
-    let (task, seconds) = (event.get("comm").unwrap_or("a task"), event.get("s").unwrap_or("120"));
+    let task = event.get("comm").unwrap_or("a task");
     let frames = facts.log.frames.iter().map(|(frame, _)| frame.as_str());
-    let statement = format!("{task} slept for {seconds} s in the kernel");
+    let statement = match event.get("s") {
+        Some(seconds) => format!("{task} slept for {seconds} s in the kernel"),
+        None => format!("{task} is in state D"),
+    };
     match place(&frames) {
         Place::ConsoleInShutdown => {
             let statement = format!("{statement}: RmShutdownAdapter waits for the console lock");
@@ -177,6 +200,10 @@ fn hung_task(facts: &Facts, weighing: &mut Weighing) {
         }
         Place::Driver => {
             let statement = format!("{statement} in frames of nvidia");
+            weighing.supports(Strong, statement, &event.origin);
+        }
+        Place::SiblingLock => {
+            let statement = format!("{statement}, waiting for a lock of the driver's modules");
             weighing.supports(Strong, statement, &event.origin);
         }
         Place::Hmm => {

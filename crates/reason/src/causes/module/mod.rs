@@ -7,6 +7,7 @@ use crate::readings;
 use crate::remedy::{Impact, Remedy};
 
 pub(super) mod deadlock;
+pub(super) mod gpu_unsupported;
 pub(super) mod needs_open;
 pub(super) mod not_loaded;
 pub(super) mod open_unsupported;

@@ -1,5 +1,6 @@
 //! `module.open-unsupported`
 
+use facts::model::log::LogEvent;
 use facts::model::module::Flavour;
 use facts::{Facts, Layer, Origin, Seen};
 use nvabi::chip::{self, OpenSupport};
@@ -94,9 +95,8 @@ fn said(facts: &Facts, weighing: &mut Weighing) {
             "the open module logged that it is for data-centre GPUs only, and how to override that";
         weighing.confirms(statement, origin);
     }
-    if let Some(origin) = readings::logged(facts, &["OPEN_NO_GSP"]) {
-        weighing
-            .confirms("the module logged that the open modules do not support this GPU", origin);
+    for event in facts.log.with("OPEN_NO_GSP") {
+        no_gsp(event, weighing);
     }
     if let Some(origin) = readings::logged(facts, &["GSP_NVDEC0"]) {
         let statement = "the log says 'missing NVDEC0 engine', a fault of the first open releases";
@@ -109,6 +109,23 @@ fn said(facts: &Facts, weighing: &mut Weighing) {
         }
     }
     opt_in(facts, weighing);
+}
+
+/// The refusal for want of a GSP. The driver reads that from the chip, and a chip that is half
+/// started, as behind a hypervisor or in confidential computing, reads as one that it is not.
+fn no_gsp(event: &LogEvent, weighing: &mut Weighing) {
+    let statement = "the module logged that the open modules do not support this GPU";
+    let board = event.get("pci_id").and_then(readings::board_of_pci_id);
+    match board.filter(|board| open_drives(board) == Some(true)) {
+        Some(board) => {
+            weighing.supports(Moderate, statement, &event.origin);
+            let statement = format!("{} has a GSP: it did not read as itself", board.name);
+            weighing.objects(Strong, statement, &event.origin);
+        }
+        None => {
+            weighing.confirms(statement, &event.origin);
+        }
+    }
 }
 
 /// A board that is not for data centres, an open module of the branches that ask for the opt-in,

@@ -2,7 +2,7 @@
 
 use facts::model::library::LibraryFile;
 use facts::version::DriverVersion;
-use facts::{Facts, Layer, Observed, Origin};
+use facts::{Facts, Layer, Observed, Origin, Seen};
 
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
@@ -79,6 +79,7 @@ fn weigh(facts: &Facts) -> Weighing {
     answers(facts, &sides, &mut weighing);
     compare("libcuda", &sides.cuda, code_803(facts).is_some(), &mut weighing);
     compare("libnvidia-ml", &sides.nvml, nvml_18(facts).is_some(), &mut weighing);
+    packages(facts, &mut weighing);
     log(facts, &sides, &mut weighing);
     equal(facts, &sides, &mut weighing);
     lacking(facts, &sides, &mut weighing);
@@ -123,6 +124,22 @@ fn compare(name: &str, side: &Side, said_so: bool, weighing: &mut Weighing) {
         weighing.confirms(statement, origin);
     } else {
         weighing.supports(Strong, statement, origin);
+    }
+}
+
+/// The package manager's word on the libraries, where a code says that something does not fit.
+/// Which library a program loads is another matter, so that equal versions prove nothing.
+fn packages(facts: &Facts, weighing: &mut Weighing) {
+    if nvml_18(facts).is_none() && code_803(facts).is_none() {
+        return;
+    }
+    let Some(module) = facts.module.version() else { return };
+    let versions = &facts.library.package_versions;
+    let fits = |at: &Seen<(String, DriverVersion)>| module.value.same_release(&at.value.1);
+    if let Some(odd) = versions.first().filter(|_| !versions.iter().any(fits)) {
+        let (name, version) = &odd.value;
+        let statement = format!("package {name} is {version}, the loaded module {}", module.value);
+        weighing.supports(Strong, statement, &odd.origin);
     }
 }
 

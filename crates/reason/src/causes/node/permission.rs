@@ -252,6 +252,13 @@ fn nothing_refused(facts: &Facts, weighing: &mut Weighing) {
         if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_NO_PERMISSION) {
             let statement = "NVML answers 4, which it makes of EACCES on nvidiactl";
             weighing.supports(Strong, statement, &origin);
+            let control = facts.node.at("/dev/nvidiactl");
+            let closed = |node: &Node| node.mode.is_some_and(|mode| mode & 0o006 != 0o006);
+            if let Some(seen) = control.as_seen().filter(|seen| closed(&seen.value)) {
+                let shown = mode_text(facts, "/dev/nvidiactl");
+                let statement = format!("nvidiactl: mode{shown} does not let everybody in");
+                weighing.supports(Moderate, statement, &seen.origin);
+            }
         }
         weighing.needs(Need::NodeOpen).needs(Need::NodeListing);
     }

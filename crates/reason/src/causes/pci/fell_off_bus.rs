@@ -124,6 +124,10 @@ fn lines(facts: &Facts, weighing: &mut Weighing) {
             weighing.objects(Strong, "the GPU is switched off", &off.origin);
         }
     }
+    if let Some(event) = gpu_state::asserted(facts, "NV_ERR_GPU_IS_LOST") {
+        let statement = "the driver logged the status NV_ERR_GPU_IS_LOST";
+        weighing.supports(Moderate, statement, &event.origin);
+    }
     let ones = |event: &&facts::model::log::LogEvent| event.get("val") == Some("0xffffffff");
     if let Some(event) = facts.log.with("BAD_REG_READ").find(ones) {
         weighing.supports(Moderate, "its registers read as 0xffffffff", &event.origin);

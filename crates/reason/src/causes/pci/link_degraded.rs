@@ -53,7 +53,8 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.supports(Weak, "the GPU is at work, so this is not its idle state", &slow.origin);
     }
     if let Some(errors) = gpu_state::link_errors(facts) {
-        let uncorrected = errors.value.contains("Uncorrect") || errors.value.contains("fatal");
+        let uncorrected =
+            ["Uncorrect", "fatal", "can't recover"].iter().any(|word| errors.value.contains(word));
         weighing.supports(Strong, errors.value, &errors.origin);
         if uncorrected {
             weighing.supports(

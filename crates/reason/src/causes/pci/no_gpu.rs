@@ -116,6 +116,20 @@ fn bus(facts: &Facts, weighing: &mut Weighing) {
     }
 }
 
+/// Lines of the driver about one GPU, whose fault they tell.
+const NAMES_A_GPU: [&str; 10] = [
+    "FALLEN_BUS",
+    "FALLEN_BUS_INIT",
+    "RMINIT_FAILED",
+    "LEGACY_GPU",
+    "LEGACY_IGNORED",
+    "UNSUPPORTED_GPU",
+    "OPEN_NO_GSP",
+    "NEED_OPEN_MODULES",
+    "BAR_INVALID",
+    "PROBE_FAILED",
+];
+
 fn log(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) = readings::logged(facts, &["NO_PCI_DEVICES"]) {
         weighing.supports(Strong, "the driver logged that it found no NVIDIA PCI device", origin);
@@ -125,9 +139,7 @@ fn log(facts: &Facts, weighing: &mut Weighing) {
     {
         weighing.supports(Moderate, "the driver logged that it found no GPU", origin);
     }
-    if let Some(origin) =
-        readings::logged(facts, &["FALLEN_BUS", "FALLEN_BUS_INIT", "RMINIT_FAILED"])
-    {
+    if let Some(origin) = readings::logged(facts, &NAMES_A_GPU) {
         weighing.objects(Strong, "the kernel log names a GPU, so one was on the bus", origin);
     } else if let Some((xid, event)) = facts.log.xids().next() {
         weighing.objects(

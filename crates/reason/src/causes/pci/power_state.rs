@@ -115,6 +115,10 @@ fn kernel_lines(facts: &Facts, weighing: &mut Weighing) {
     } else {
         weighing.supports(Strong, statement, &event.origin);
     }
+    if let Some(lost) = facts.pci.lost.first() {
+        let statement = "its configuration space reads as all ones, as without power";
+        weighing.supports(Moderate, statement, &lost.origin);
+    }
     if let Some(works) = readings::cuda_works(facts) {
         weighing.objects(Strong, "CUDA works, so that it has woken since", works);
     }

@@ -5,6 +5,7 @@ use facts::{Facts, Layer, Seen};
 
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
+use crate::gpu_state;
 use crate::machine;
 use crate::need::Need;
 use crate::readings::code;
@@ -68,6 +69,10 @@ fn weigh(facts: &Facts) -> Weighing {
         None => by_absence(facts, &mut weighing),
     }
     weighing.supports(Moderate, "a CUDA call answers 46, busy or unavailable", &busy.origin);
+    if let Some(line) = gpu_state::reset_required_logged(facts) {
+        let statement = "the driver logged that the GPU must be reset, which answers 46 as well";
+        weighing.objects(Strong, statement, &line.origin);
+    }
     if let Some(process) = owner {
         let statement =
             format!("process {} ({}) computes on it", process.value.pid, process.value.name);

@@ -26,6 +26,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         and NVML, which does not register GPUs with UVM, goes on answering, though a query such as \
         the addressing mode may hang behind the stuck call.",
     explains: &[
+        SymptomId::GpuFaulted,
         SymptomId::CudaInitFails,
         SymptomId::CudaInitHangs,
         SymptomId::NvmlHangs,

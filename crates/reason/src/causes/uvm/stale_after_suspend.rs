@@ -84,6 +84,13 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.objects(Strong, format!("NVML fails as well, with {number}"), &origin);
     }
     saved(facts, &mut weighing);
+    if failing.is_none()
+        && let Some((function, event)) = readings::driver_crash(facts)
+        && !function.contains("[nvidia_uvm]")
+    {
+        let statement = format!("the kernel crashed or spins in {function}, not in nvidia_uvm");
+        weighing.objects(Strong, statement, &event.origin);
+    }
     weighing
 }
 
