@@ -97,9 +97,19 @@ impl Weighing {
         self
     }
 
-    /// Enters an observation with which the cause cannot be.
+    /// Enters an observation with which the cause cannot be; of a pasted silence the same holds as
+    /// in [`Weighing::confirms`].
     pub fn rules_out(&mut self, statement: impl Into<String>, origin: &Origin) -> &mut Self {
-        self.objects(Strength::Decisive, statement, origin)
+        let silence = origin.is_pasted_silence();
+        let strength = if silence { Strength::Strong } else { Strength::Decisive };
+        self.objects(strength, statement, origin)
+    }
+
+    /// Enters what holds of everything that a list shows and rules the cause out, if the list is
+    /// whole. Of a pasted one nobody knows.
+    pub fn rules_out_by_all(&mut self, statement: impl Into<String>, origin: &Origin) -> &mut Self {
+        let strength = if origin.is_pasted() { Strength::Strong } else { Strength::Decisive };
+        self.objects(strength, statement, origin)
     }
 
     /// Names an observation that has not been made and would decide.

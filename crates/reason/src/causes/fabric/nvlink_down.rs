@@ -1,5 +1,7 @@
 //! `fabric.nvlink-down`
 
+use std::collections::BTreeMap;
+
 use facts::model::fabric::ManagerLine;
 use facts::model::p2p::PeerSwitch;
 use facts::{Facts, Layer};
@@ -123,6 +125,18 @@ fn log(facts: &Facts, weighing: &mut Weighing) {
     }
 }
 
+/// Whether the links of each GPU are numbered without a gap, as in a list from which no line was
+/// taken.
+fn without_gap(facts: &Facts) -> bool {
+    let mut next: BTreeMap<Option<u32>, u32> = BTreeMap::new();
+    facts.fabric.links.iter().all(|link| {
+        let next = next.entry(link.value.gpu).or_default();
+        let follows = link.value.link == *next;
+        *next += 1;
+        follows
+    })
+}
+
 /// The links as they are listed.
 fn states(facts: &Facts, weighing: &mut Weighing) {
     if let Some((down, all, origin)) = links_down(facts) {
@@ -131,8 +145,10 @@ fn states(facts: &Facts, weighing: &mut Weighing) {
         && facts.fabric.links.iter().all(|link| link.value.active)
     {
         let statement = format!("all {} NVLinks are active", facts.fabric.links.len());
-        if weighing.support.is_empty() {
+        if weighing.support.is_empty() && without_gap(facts) {
             weighing.rules_out(statement, &first.origin);
+        } else if weighing.support.is_empty() {
+            weighing.rules_out_by_all(statement, &first.origin);
         } else {
             weighing.objects(Weak, statement, &first.origin);
         }

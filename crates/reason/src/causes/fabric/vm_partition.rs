@@ -82,7 +82,7 @@ fn weigh(facts: &Facts) -> Weighing {
     }
     switches(facts, &mut weighing);
     if let Some(origin) = completed(facts) {
-        weighing.rules_out("the GPUs' fabric state is 'Completed'", origin);
+        weighing.rules_out_by_all("the GPUs' fabric state is 'Completed'", origin);
     } else if facts.nvml.gpus.iter().all(|gpu| gpu.value.fabric_state.is_none()) {
         weighing.needs(Need::FabricState);
     }

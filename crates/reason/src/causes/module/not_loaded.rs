@@ -173,7 +173,7 @@ fn on_disk(facts: &Facts, weighing: &mut Weighing, absent: bool) -> Option<(Stri
             if all && !own.is_empty() && own.iter().all(|file| file.kernel.is_some()) {
                 let statement =
                     format!("no nvidia module is there for the running kernel {release}");
-                weighing.rules_out(statement, &files.origin);
+                weighing.rules_out_by_all(statement, &files.origin);
             }
             None
         }

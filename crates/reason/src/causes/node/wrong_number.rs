@@ -159,7 +159,12 @@ fn numbers_fit(facts: &Facts, weighing: &mut Weighing) {
         weighing.rules_out("/dev has no node that could carry a number", &origin);
     } else {
         let compared = compared.join(", ");
-        weighing.rules_out(format!("majors as in /proc/devices: {compared}{gone}"), &origin);
+        let statement = format!("majors as in /proc/devices: {compared}{gone}");
+        if gone.is_empty() {
+            weighing.rules_out(statement, &origin);
+        } else {
+            weighing.rules_out_by_all(statement, &origin);
+        }
     }
 }
 

@@ -63,7 +63,7 @@ fn weigh(facts: &Facts) -> Weighing {
             return weighing;
         }
         [(family, origin)] => {
-            weighing.rules_out(format!("all GPUs are of one family, {family}"), origin);
+            weighing.rules_out_by_all(format!("all GPUs are of one family, {family}"), origin);
             return weighing;
         }
         [(first, origin), (second, _), ..] => {
