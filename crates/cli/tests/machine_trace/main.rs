@@ -10,6 +10,7 @@ mod held;
 mod injection;
 mod libraries;
 mod processes;
+mod saved;
 mod support;
 mod targets;
 
@@ -18,6 +19,7 @@ fn main() -> std::process::ExitCode {
     trials.extend(libraries::trials());
     trials.extend(injection::trials());
     trials.extend(targets::trials());
+    trials.extend(saved::trials());
     trials.extend(held::trials());
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials).exit_code()
 }
