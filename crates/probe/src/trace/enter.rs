@@ -16,6 +16,8 @@ use crate::sys::ptrace;
 
 /// Longest link of a descriptor that can lead to a node of the driver.
 const LINK_BYTES: usize = 128;
+/// Most clients that are remembered.
+const CLIENTS_LIMIT: usize = 1024;
 /// How the names of the driver's own libraries begin.
 const LIBRARIES: [&str; 2] = ["libcuda.so", "libnvidia-ml.so"];
 
@@ -159,6 +161,11 @@ impl Tracer<'_> {
 
     fn entered(&mut self, tid: u32, mut entered: Entered) {
         self.tasks.concern(entered.call.pid);
+        if let Some((client, _)) = entered.call.handles.filter(|(client, _)| *client != 0) {
+            if self.clients.len() < CLIENTS_LIMIT {
+                self.clients.insert(client);
+            }
+        }
         self.summary.entered(&entered.call);
         self.tell(&Event::Entered(&entered.call));
         let sequence = entered.call.sequence;

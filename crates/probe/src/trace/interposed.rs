@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use facts::parse::strace::driver_call::{self, Node, Object};
+use facts::parse::strace::driver_call::{self, Asked, Node, Object};
 
 use super::event::{Call, Event, Unreturned};
 use super::memory::Whose;
@@ -85,15 +85,21 @@ impl Tracer<'_> {
         let found = self.descriptor(whose, usual, near);
         let path = found.as_ref().map_or(usual, |(_, node)| &node.path);
         let node = Node { path: path.to_owned(), stands_in: false };
-        let asked = near.iter().find_map(|address| {
-            // What is no address of the program's is not readable, which costs little.
-            let bytes = self.memory.read_of(whose, *address, NAMING_BYTES)?;
-            let asked = driver_call::asked(&node, request, &bytes, &mut |_, _| None);
-            let has_client = asked.handles.is_some_and(|(client, _)| client != 0);
-            (has_client && asked.object.is_some_and(Object::known)).then_some(asked)
-        });
-        let bare = || driver_call::asked(&node, request, &[], &mut |_, _| None);
-        let asked = asked.unwrap_or_else(bare);
+        let mut none = |_, _| None;
+        // What is no address of the program's cannot be read, which costs little.
+        let read = |address: &u64| self.memory.read_of(whose, *address, NAMING_BYTES);
+        let asked: Vec<Asked> = near
+            .iter()
+            .filter_map(read)
+            .map(|bytes| driver_call::asked(&node, request, &bytes, &mut none))
+            .filter(|asked| asked.object.is_some_and(is_named))
+            .collect();
+        // Parameters begin with the client, which earlier calls have told.
+        let is_of_client = |asked: &&Asked| {
+            asked.handles.is_some_and(|(client, _)| self.clients.contains(&client))
+        };
+        let asked = asked.iter().find(is_of_client).cloned();
+        let asked = asked.unwrap_or_else(|| driver_call::asked(&node, request, &[], &mut none));
         let mut call = self.new_call(whose.thread, whose.process, asked.words(), &node);
         call.descriptor = found.map(|(descriptor, _)| descriptor);
         call.request = Some(request);
@@ -134,4 +140,10 @@ impl Tracer<'_> {
         self.tell(&Event::Unreturned(&call, elapsed, Unreturned::Interposed));
         self.summary.in_flight.push(InFlight { call, elapsed });
     }
+}
+
+/// A control or class that has a name; 0 is in memory everywhere and says nothing.
+fn is_named(object: Object) -> bool {
+    let (Object::Control(number) | Object::Class(number)) = object;
+    number != 0 && object.known()
 }

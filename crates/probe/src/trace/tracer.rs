@@ -41,6 +41,8 @@ pub(super) struct Tracer<'a> {
     /// The driver branch, by which layouts differ.
     pub(super) branch: Option<u32>,
     pub(super) summary: Summary,
+    /// The handles of RM's clients that calls have named.
+    pub(super) clients: BTreeSet<u32>,
     /// The calls that are entered now were entered before the trace began.
     pub(super) finds: bool,
     noted: BTreeSet<String>,
@@ -64,6 +66,7 @@ impl<'a> Tracer<'a> {
             memory: Memory::default(),
             branch: loaded_branch(),
             summary: Summary::new(),
+            clients: BTreeSet::new(),
             finds: false,
             noted: BTreeSet::new(),
             sink,
