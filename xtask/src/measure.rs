@@ -8,6 +8,7 @@ use crate::run::{cargo, must, root, say};
 
 mod long_log;
 mod timing;
+mod tracing;
 
 pub(crate) use timing::peak_of;
 use timing::{RUNS, median, milliseconds, paired, peak_mib, quiet, wall};
@@ -30,6 +31,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     slow_cuinit(&release, folder.path())?;
     deadline(&release, folder.path())?;
+    tracing::run(&release)?;
     long_log::run(&release.join("gpudx"), folder.path())
 }
 

@@ -139,6 +139,10 @@ pub(crate) struct TraceArgs {
     /// Write the trace to this file instead of standard error
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Also save the trace, with what can be read about this machine without asking the driver, as
+    /// a bundle for `gpudx read`. A file that exists is not overwritten
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
     /// Let the driver calls before the N-th through and hold that one before the driver sees it,
     /// to see what the program does when the driver does not answer
     #[arg(long, alias = "hold", value_name = "N",

@@ -89,7 +89,10 @@ pub(crate) fn inputs(paths: &[PathBuf]) -> Result<RawSet, String> {
 /// together.
 fn take_texts(texts: &mut Vec<TextInput>, all: &mut RawSet) -> Result<(), String> {
     if !texts.is_empty() {
-        all.append(collect_text(&std::mem::take(texts)).map_err(told)?);
+        let set = collect_text(&std::mem::take(texts)).map_err(told)?;
+        // A bundle among them may be of a live look.
+        all.live |= set.live;
+        all.append(set);
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `gpudx trace -- COMMAND…` and `gpudx trace -p PID`
 
 mod lines;
+mod save;
 mod sums;
 
 use std::fs::File;
@@ -9,6 +10,7 @@ use std::io::{self, Write};
 use probe::trace::{self, Event, Options, Target};
 
 use self::lines::Lines;
+use self::save::Saved;
 use crate::args::{DataFormat, TraceArgs};
 use crate::exit::Exit;
 use crate::output;
@@ -31,6 +33,10 @@ pub(crate) fn run(args: &TraceArgs) -> Exit {
             }
         },
     };
+    let mut saved = match args.save.as_deref().map(Saved::new).transpose() {
+        Ok(saved) => saved,
+        Err(message) => return output::complain(&message, Exit::Undetermined),
+    };
     let target = match args.pid {
         Some(pid) => Target::Attach(pid),
         None => Target::Launch(args.command.clone()),
@@ -40,15 +46,22 @@ pub(crate) fn run(args: &TraceArgs) -> Exit {
     let mut lines = Lines::default();
     // There is nobody to tell when the trace cannot be written, and the program goes on.
     let mut tell = |event: &Event<'_>| {
+        if let Some(saved) = &mut saved {
+            saved.add(event);
+        }
         let text = match args.format {
             DataFormat::Text => lines.event(event),
             DataFormat::Json => trace::json_line(event) + "\n",
         };
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     };
-    match trace::run(&target, options, &mut tell) {
-        Ok(summary) if summary.in_flight.is_empty() => Exit::Fine,
-        Ok(_) => Exit::Fault,
-        Err(refusal) => output::complain(&refusal.to_string(), Exit::Undetermined),
+    let traced = trace::run(&target, options, &mut tell);
+    let summary = match traced {
+        Ok(summary) => summary,
+        Err(refusal) => return output::complain(&refusal.to_string(), Exit::Undetermined),
+    };
+    if let Some(Err(message)) = saved.map(Saved::finish) {
+        return output::complain(&message, Exit::Undetermined);
     }
+    if summary.in_flight.is_empty() { Exit::Fine } else { Exit::Fault }
 }

@@ -8,8 +8,10 @@
 mod frozen;
 mod held;
 mod injection;
+mod interposed;
 mod libraries;
 mod processes;
+mod saved;
 mod support;
 mod targets;
 
@@ -18,6 +20,8 @@ fn main() -> std::process::ExitCode {
     trials.extend(libraries::trials());
     trials.extend(injection::trials());
     trials.extend(targets::trials());
+    trials.extend(interposed::trials());
+    trials.extend(saved::trials());
     trials.extend(held::trials());
     libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials).exit_code()
 }

@@ -183,7 +183,7 @@ fn as_nobody(program: &Path, arguments: &[&str]) -> Result<Output, Failed> {
     Ok(command.output()?)
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     std::fs::read_to_string("/proc/self/status")
         .is_ok_and(|status| status.lines().any(|line| line.starts_with("Uid:\t0\t")))
 }

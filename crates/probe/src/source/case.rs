@@ -29,7 +29,9 @@ const TOTAL_LIMIT_BYTES: u64 = 256 << 20;
 /// How deep folders are followed; the deepest path of sysfs that matters has twelve.
 const DEPTH_LIMIT: usize = 32;
 /// Name of the file that lists a folder.
-const LISTING: &str = ".listing";
+pub(super) const LISTING: &str = ".listing";
+/// Name of the file that tells of items what files cannot show.
+pub(super) const MANIFEST: &str = "manifest.toml";
 
 /// Reads a case folder. Items come in order of their paths; files of the machine first, then
 /// outputs, probes and texts.
@@ -60,6 +62,50 @@ struct Manifest {
     live: bool,
     #[serde(default)]
     item: Vec<ManifestItem>,
+}
+
+/// The items of a file of a case by its path in there; none for one that does not belong there.
+pub(super) fn items_at(path: &str, bytes: Vec<u8>) -> Vec<RawItem> {
+    let Some((part, name)) = path.split_once('/') else { return Vec::new() };
+    match part {
+        "root" => {
+            let path = name.strip_suffix(LISTING).map_or(name, |folder| folder.trim_end_matches('/'));
+            vec![RawItem::new(ItemName::File(format!("/{path}")), bytes)]
+        }
+        "cmd" => command(name, &bytes),
+        "probe" => probe(name, &bytes),
+        "text" => vec![RawItem::new(ItemName::Text(name.to_owned()), bytes)],
+        _ => Vec::new(),
+    }
+}
+
+/// Items with what a manifest adds to them; an error says what is wrong with the manifest.
+pub(super) fn with_manifest(set: &RawSet, text: &str) -> Result<RawSet, String> {
+    let manifest: Manifest = toml::from_str(text).map_err(|error| error.to_string())?;
+    let mut changed = RawSet::new();
+    changed.live = manifest.live;
+    let mut entries: Vec<(ItemName, ManifestItem)> = Vec::new();
+    for entry in manifest.item {
+        let name = ItemName::parse(&entry.name)
+            .ok_or_else(|| format!("no item's name: {}", entry.name))?;
+        entries.push((name, entry));
+    }
+    for mut item in set.items().cloned() {
+        if let Some(at) = entries.iter().position(|(name, _)| *name == item.name) {
+            let (_, entry) = entries.remove(at);
+            entry.apply(&mut item)?;
+        }
+        changed.push(item);
+    }
+    for (name, entry) in entries {
+        let mut item = RawItem::with_state(name, RawState::Absent);
+        if entry.state.is_none() {
+            return Err(format!("{} has neither a file nor a state", entry.name));
+        }
+        entry.apply(&mut item)?;
+        changed.push(item);
+    }
+    Ok(changed)
 }
 
 /// What a manifest adds about one item: a state that files cannot show, or particulars of an item
@@ -146,39 +192,14 @@ impl Case<'_> {
     }
 
     fn manifest(&mut self) -> Result<(), SourceError> {
-        let place = self.folder.join("manifest.toml");
+        let place = self.folder.join(MANIFEST);
         if place.symlink_metadata().is_err() {
             return Ok(());
         }
         let (bytes, _) = self.read(&place)?;
         let problem = |problem: String| SourceError::Manifest { path: place.clone(), problem };
         let text = String::from_utf8_lossy(&bytes);
-        let manifest: Manifest =
-            toml::from_str(&text).map_err(|error| problem(error.to_string()))?;
-        let mut changed = RawSet::new();
-        changed.live = manifest.live;
-        let mut entries: Vec<(ItemName, ManifestItem)> = Vec::new();
-        for entry in manifest.item {
-            let name = ItemName::parse(&entry.name)
-                .ok_or_else(|| problem(format!("no item's name: {}", entry.name)))?;
-            entries.push((name, entry));
-        }
-        for mut item in self.set.items().cloned() {
-            if let Some(at) = entries.iter().position(|(name, _)| *name == item.name) {
-                let (_, entry) = entries.remove(at);
-                entry.apply(&mut item).map_err(&problem)?;
-            }
-            changed.push(item);
-        }
-        for (name, entry) in entries {
-            let mut item = RawItem::with_state(name, RawState::Absent);
-            if entry.state.is_none() {
-                return Err(problem(format!("{} has neither a file nor a state", entry.name)));
-            }
-            entry.apply(&mut item).map_err(&problem)?;
-            changed.push(item);
-        }
-        self.set = changed;
+        self.set = with_manifest(&self.set, &text).map_err(problem)?;
         Ok(())
     }
 }

@@ -66,6 +66,19 @@ pub fn collect_host(options: &HostOptions, progress: &mut dyn FnMut(&[Waiting]))
     collection.run(progress)
 }
 
+/// Collects what surrounds a program that is being looked at otherwise: what can be read without
+/// asking the driver. The set is no whole one, so that what is missing in it says nothing.
+pub fn collect_surroundings(deadline: Duration) -> RawSet {
+    let options = HostOptions { deadline, ..HostOptions::default() };
+    let mut collection = Collection::new(&options);
+    // Past the stage at which the driver is asked.
+    collection.stage = Stage::LogAgain;
+    collection.start_calm();
+    let mut set = collection.run(&mut |_| {});
+    set.live = false;
+    set
+}
+
 /// Runs cuInit once more, as trial number `trial`, and goes on to a context, memory and a kernel:
 /// what a collection without [`HostOptions::context`] leaves out.
 pub fn collect_context(

@@ -1,5 +1,6 @@
 //! Where raw items come from: the running machine, a case folder, text.
 
+mod bundle;
 mod case;
 mod host;
 mod plan;
@@ -11,8 +12,9 @@ use std::path::PathBuf;
 
 use facts::Errno;
 
+pub use self::bundle::write_bundle;
 pub use self::case::collect_case;
-pub use self::host::{HostOptions, collect_context, collect_host};
+pub use self::host::{HostOptions, collect_context, collect_host, collect_surroundings};
 pub use self::sift::TextLimits;
 pub use self::text::{TextInput, collect_text, collect_text_within};
 

@@ -1,9 +1,11 @@
-//! A small reader of tar archives: ustar, with the long names of GNU and pax.
+//! A small reader and writer of tar archives: ustar, with the long names of GNU and pax.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 /// Size of a block.
-const BLOCK_BYTES: usize = 512;
+pub(super) const BLOCK_BYTES: usize = 512;
+/// Longest name that a header holds.
+const SHORT_NAME_BYTES: usize = 100;
 /// Longest name that an extension may give.
 const NAME_LIMIT_BYTES: u64 = 4096;
 
@@ -20,6 +22,49 @@ pub(super) struct Member {
 pub(super) fn is_header(block: &[u8]) -> bool {
     let magic = block.get(257..262) == Some(b"ustar");
     magic && octal(block, 148, 8).is_some_and(|sum| Some(sum) == checksum(block))
+}
+
+/// The name of the first member, when this is the beginning of an archive.
+pub(super) fn first_name(start: &[u8]) -> Option<String> {
+    let block = start.get(..BLOCK_BYTES)?;
+    is_header(block).then(|| short_name(block))
+}
+
+/// Writes a plain file as a member. A name that is too long for a header stands in a member of its
+/// own before it, as GNU has it.
+pub(super) fn write_member(out: &mut dyn Write, name: &str, content: &[u8]) -> io::Result<()> {
+    if name.len() > SHORT_NAME_BYTES {
+        write_block(out, "././@LongLink", b'L', name.as_bytes())?;
+    }
+    write_block(out, name, b'0', content)
+}
+
+/// Writes the end of an archive.
+pub(super) fn write_end(out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(&[0; 2 * BLOCK_BYTES])
+}
+
+fn write_block(out: &mut dyn Write, name: &str, kind: u8, content: &[u8]) -> io::Result<()> {
+    let mut block = [0_u8; BLOCK_BYTES];
+    let mut put = |at: usize, bytes: &[u8]| {
+        for (place, byte) in block.iter_mut().skip(at).zip(bytes) {
+            *place = *byte;
+        }
+    };
+    let bytes = name.as_bytes();
+    put(0, bytes.get(..SHORT_NAME_BYTES).unwrap_or(bytes));
+    put(100, b"0000644\x000000000\x000000000\0");
+    put(124, format!("{:011o}\x0000000000000\0", content.len()).as_bytes());
+    put(156, &[kind]);
+    put(257, b"ustar\x0000");
+    let sum = checksum(&block).ok_or(io::ErrorKind::InvalidData)?;
+    for (place, byte) in block.iter_mut().skip(148).zip(format!("{sum:06o}\0 ").as_bytes()) {
+        *place = *byte;
+    }
+    out.write_all(&block)?;
+    out.write_all(content)?;
+    let padding = content.len().next_multiple_of(BLOCK_BYTES) - content.len();
+    out.write_all([0; BLOCK_BYTES].get(..padding).unwrap_or_default())
 }
 
 /// Reads members one after the other. `each` gets a member and its content, of which it may leave

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use facts::parse::decompress::{Compression, detect};
 use facts::raw::{ItemName, RawItem, RawSet};
 
-use super::SourceError;
 use super::sift::{Kept, Part, TextLimits, sift};
-use super::tar;
+use super::{SourceError, bundle, tar};
 
 /// Most bytes that are kept of all texts; reading them as text may take as much again.
 const TOTAL_LIMIT_BYTES: usize = 64 << 20;
@@ -21,8 +20,9 @@ const DEPTH_LIMIT: u32 = 3;
 const MEMBERS_LIMIT: u32 = 4096;
 /// Largest window that a compressed text may ask for.
 const WINDOW_LIMIT_KIB: u32 = 32 << 10;
-/// What is looked at to tell what an input is: the header of a tar archive.
-const PEEK_BYTES: u64 = 512;
+/// What is looked at to tell what an input is: the header of a tar archive, and the beginning of
+/// its first member.
+const PEEK_BYTES: u64 = 1024;
 
 /// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +77,8 @@ impl Texts {
         // A failed read shows again when the rest is read.
         let _ = (&mut *input).take(PEEK_BYTES).read_to_end(&mut start);
         let compression = detect(&start);
-        let is_archive = tar::is_header(&start);
+        let is_archive = start.get(..tar::BLOCK_BYTES).is_some_and(tar::is_header);
+        let is_bundle = is_archive && bundle::is_bundle(&start);
         let mut input = Cursor::new(start).chain(input);
         if depth < DEPTH_LIMIT {
             if let Some(compression) = compression {
@@ -87,6 +88,12 @@ impl Texts {
                     let nothing = Part { bytes: Arc::from([]), first_line: 1 };
                     self.push(label, Kept { parts: vec![nothing], partial: true });
                 }
+                return;
+            }
+            if is_bundle {
+                let bundle = bundle::read_bundle(&mut input);
+                self.set.live |= bundle.live;
+                self.set.append(bundle);
                 return;
             }
             if is_archive {

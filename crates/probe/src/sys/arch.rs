@@ -115,6 +115,12 @@ pub(super) fn set_result(thread: u32, result: i64) -> Result<(), Errno> {
     own::set_result(thread, result)
 }
 
+/// The stack pointer and all general registers of a stopped thread.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(super) fn stack_pointer_and_registers(thread: u32) -> Result<(u64, Vec<u64>), Errno> {
+    own::stack_pointer_and_registers(thread)
+}
+
 /// No other architecture has a driver.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod none {
@@ -131,9 +137,13 @@ mod none {
     pub(in super::super) fn set_result(_: u32, _: i64) -> Result<(), Errno> {
         Err(Errno::ENOSYS)
     }
+
+    pub(in super::super) fn stack_pointer_and_registers(_: u32) -> Result<(u64, Vec<u64>), Errno> {
+        Err(Errno::ENOSYS)
+    }
 }
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) use none::{registers, set_result, skip};
+pub(super) use none::{registers, set_result, skip, stack_pointer_and_registers};
 
 #[cfg(test)]
 mod tests {

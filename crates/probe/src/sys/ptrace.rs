@@ -189,6 +189,11 @@ pub(crate) fn set_result(thread: u32, result: i64) -> Result<(), Errno> {
     arch::set_result(thread, result)
 }
 
+/// The stack pointer and the general registers of a stopped thread, in no order that matters.
+pub(crate) fn stack_pointer_and_registers(thread: u32) -> Result<(u64, Vec<u64>), Errno> {
+    arch::stack_pointer_and_registers(thread)
+}
+
 /// Reads a set of registers and tells how many bytes of them there are. `into` must be valid for
 /// writing `length` bytes.
 pub(super) fn read_registers(

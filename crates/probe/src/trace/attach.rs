@@ -41,6 +41,7 @@ pub(super) fn trace(
     }
     let ended = tracer.serve();
     if matches!(ended, Ended::Deadline | Ended::Asked) {
+        tracer.look_at_stacks();
         tracer.tell_unreturned();
         let_go(&mut tracer);
     }

@@ -16,6 +16,8 @@ use crate::sys::ptrace;
 
 /// Longest link of a descriptor that can lead to a node of the driver.
 const LINK_BYTES: usize = 128;
+/// Most clients that are remembered.
+const CLIENTS_LIMIT: usize = 1024;
 /// How the names of the driver's own libraries begin.
 const LIBRARIES: [&str; 2] = ["libcuda.so", "libnvidia-ml.so"];
 
@@ -70,6 +72,7 @@ impl Tracer<'_> {
         let Ok(folder) = self.tasks.descriptors(tid) else { return };
         let Ok(link) = folder.link(descriptor, &mut buffer) else { return };
         let path = String::from_utf8_lossy(link).into_owned();
+        self.tasks.concern(process);
         self.tell(&Event::Library { pid: process, path: &path });
         let version = file_name(&path).split_once(".so.").map_or("", |(_, version)| version);
         if version.contains('.') {
@@ -79,7 +82,9 @@ impl Tracer<'_> {
 
     fn enter_mmap(&mut self, tid: u32, process: u32, arguments: [u64; 6]) {
         let [_, length, protection, flags, descriptor, offset] = arguments;
-        let is_of_file = flags & u64::from(libc::MAP_ANONYMOUS.cast_unsigned()) == 0;
+        let has = |bit: libc::c_int| flags & u64::from(bit.cast_unsigned()) != 0;
+        // The same that the filter lets stop.
+        let is_of_file = has(libc::MAP_SHARED) && !has(libc::MAP_ANONYMOUS);
         let descriptor = low_half(descriptor);
         if !is_of_file || descriptor == u32::MAX {
             return;
@@ -99,7 +104,7 @@ impl Tracer<'_> {
     }
 
     /// The node that a descriptor leads to.
-    fn node(&mut self, tid: u32, process: u32, descriptor: u32) -> Option<Node> {
+    pub(super) fn node(&mut self, tid: u32, process: u32, descriptor: u32) -> Option<Node> {
         let mut buffer = [0; LINK_BYTES];
         let looked = self.tasks.descriptors(tid).and_then(|folder| {
             let link = folder.link(descriptor, &mut buffer)?;
@@ -133,7 +138,7 @@ impl Tracer<'_> {
         Entered { ioctl, ..Entered::new(call, node) }
     }
 
-    fn new_call(&mut self, tid: u32, process: u32, name: String, node: &Node) -> Call {
+    pub(super) fn new_call(&mut self, tid: u32, process: u32, name: String, node: &Node) -> Call {
         Call {
             sequence: self.summary.calls + 1,
             at: self.started.elapsed(),
@@ -149,11 +154,18 @@ impl Tracer<'_> {
             handles: None,
             gpu: None,
             known: true,
+            interposer: None,
             found_inside: self.finds,
         }
     }
 
     fn entered(&mut self, tid: u32, mut entered: Entered) {
+        self.tasks.concern(entered.call.pid);
+        if let Some((client, _)) = entered.call.handles.filter(|(client, _)| *client != 0) {
+            if self.clients.len() < CLIENTS_LIMIT {
+                self.clients.insert(client);
+            }
+        }
         self.summary.entered(&entered.call);
         self.tell(&Event::Entered(&entered.call));
         let sequence = entered.call.sequence;

@@ -40,6 +40,9 @@ pub struct Call {
     pub gpu: Option<String>,
     /// False when the number is in no table.
     pub known: bool,
+    /// The library that the driver's library called with this request and that has not handed it
+    /// on, or not the answer. Then the call was not seen but is told by the thread's stack.
+    pub interposer: Option<Arc<str>>,
     /// True when the thread was already in the call when it was attached to.
     pub found_inside: bool,
 }
@@ -116,6 +119,8 @@ pub enum Unreturned {
     TraceEnded,
     /// gpudx held it, as it was told to; the driver did not see it.
     Held,
+    /// A library between the program and the driver holds it.
+    Interposed,
 }
 
 /// One event.

@@ -3,9 +3,9 @@
 //! | record | fields |
 //! |---|---|
 //! | `start` | `schema`, `gpudx` (version), `pid`, `launched` |
-//! | `enter` | the call: `n` (from 1), `at_s` (seconds from the start), `pid`, `tid`, `process`, `call`, `node`, `known`, and where there are such: `fd`, `request`, `object` (RM control command or class), `client`, `handle`, `gpu`, `found_inside`, and of an mmap `length`, `offset`, `protection`, `flags` |
+//! | `enter` | the call: `n` (from 1), `at_s` (seconds from the start), `pid`, `tid`, `process`, `call`, `node`, `known`, and where there are such: `fd`, `request`, `object` (RM control command or class), `client`, `handle`, `gpu`, `found_inside`, `interposer` (a library that holds the request; told by the stack), and of an mmap `length`, `offset`, `protection`, `flags` |
 //! | `return` | the call, and `ms`, `returned` or `errno` (its name) or `interrupted`, `status` (name) and `status_code`, `version`, `injected` (gpudx gave the answer) |
-//! | `unreturned` | the call, and `ms`, `why`: `process-ended`, `trace-ended`, or `held` (by gpudx) |
+//! | `unreturned` | the call, and `ms`, `why`: `process-ended`, `trace-ended`, `held` (by gpudx), `interposed` (by a library) |
 //! | `library` | `pid`, `path`: a process opened one of the driver's libraries |
 //! | `note` | `text` |
 //! | `summary` | `ended` (`exited`, `killed`, `deadline`, `asked`, `gone`), `code` (exit status or signal), `elapsed_s`, `calls`, `by_name`, `by_node`, `by_gpu`, `unknown`, `in_flight`, `left_behind` |
@@ -40,6 +40,7 @@ pub fn line(event: &Event<'_>) -> String {
                 Unreturned::ProcessEnded => "process-ended",
                 Unreturned::TraceEnded => "trace-ended",
                 Unreturned::Held => "held",
+                Unreturned::Interposed => "interposed",
             };
             object.insert("why".into(), why.into());
             Value::Object(object)
@@ -92,6 +93,9 @@ fn of_call(record: &str, call: &Call) -> Map<String, Value> {
     }
     if let Some(gpu) = &call.gpu {
         put("gpu", gpu.as_str().into());
+    }
+    if let Some(library) = &call.interposer {
+        put("interposer", (**library).into());
     }
     if call.found_inside {
         put("found_inside", true.into());

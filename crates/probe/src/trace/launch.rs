@@ -108,6 +108,7 @@ fn until_executed(pid: u32, report: &OwnedFd) -> Option<Told> {
 
 /// Ends what was launched, with all that it has started; tells who SIGKILL does not end.
 fn end(tracer: &mut Tracer<'_>) -> Vec<u32> {
+    tracer.look_at_stacks();
     tracer.tell_unreturned();
     let deadline = Instant::now() + KILL_LIMIT;
     for process in tracer.tasks.processes() {

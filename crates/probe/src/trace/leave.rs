@@ -1,5 +1,7 @@
 //! What the driver answered.
 
+use std::time::Instant;
+
 use facts::Errno;
 use facts::parse::strace::driver_call;
 
@@ -33,6 +35,7 @@ impl Tracer<'_> {
                 self.read_answer(tid, ioctl, answered, &mut answer);
             }
         }
+        self.tasks.thread(tid).last = Some((entered.call.name.clone(), Instant::now()));
         self.summary.returned(&entered.call, &answer);
         self.tell(&Event::Returned(&entered.call, &answer));
     }

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -18,6 +19,8 @@ use crate::sys::ptrace;
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Longest path that is read, and how much of it at once.
 const PATH_BYTES: usize = 256;
+/// Most bytes of a list of mappings.
+const MAPS_LIMIT_BYTES: u64 = 4 << 20;
 /// Smallest page of the architectures that have a driver.
 const PAGE: u64 = 4096;
 
@@ -46,6 +49,13 @@ pub(super) struct Whose {
     /// Any thread of the process that has not ended; the first one may have.
     pub(super) thread: u32,
     pub(super) care: Care,
+}
+
+impl Whose {
+    /// The same, whatever is known of the process.
+    pub(super) fn carefully(self) -> Whose {
+        Whose { care: Care::Careful, ..self }
+    }
 }
 
 impl Memory {
@@ -83,6 +93,15 @@ impl Memory {
         let end = bytes.iter().position(|byte| *byte == 0)?;
         bytes.truncate(end);
         String::from_utf8(bytes).ok()
+    }
+
+    /// The list of what is mapped, which the kernel makes under the memory lock, too.
+    pub(super) fn maps(&mut self, whose: Whose) -> Option<String> {
+        if self.blocked.contains(&whose.process) {
+            return None;
+        }
+        let bytes = self.careful(whose, 0, Work::Maps)?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Writes bytes at an address, and tells whether all were written.
@@ -142,6 +161,7 @@ struct Order {
 enum Work {
     Read(usize),
     Write(Vec<u8>),
+    Maps,
 }
 
 impl Reader {
@@ -166,6 +186,12 @@ impl Reader {
 /// Does what was ordered, and gives the bytes that were read or written. The file that was read
 /// last stays open.
 fn serve(order: &Order, open: &mut Option<(u32, u64, File)>) -> std::io::Result<Vec<u8>> {
+    if let Work::Maps = order.work {
+        let mut bytes = Vec::new();
+        let file = File::open(format!("/proc/{}/maps", order.thread))?;
+        file.take(MAPS_LIMIT_BYTES).read_to_end(&mut bytes)?;
+        return Ok(bytes);
+    }
     let path = format!("/proc/{}/mem", order.thread);
     if let Work::Write(_) = order.work {
         return run(&File::options().write(true).open(path)?, order);
@@ -186,6 +212,7 @@ fn run(file: &File, order: &Order) -> std::io::Result<Vec<u8>> {
             bytes.truncate(read);
             Ok(bytes)
         }
+        Work::Maps => Ok(Vec::new()),
         Work::Write(bytes) => file.write_all_at(bytes, order.address).map(|()| bytes.clone()),
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Thread {
     pub(super) loading: bool,
     /// It is kept stopped at the entry of its call.
     pub(super) held: bool,
+    /// The last call of the driver's that it made and when it returned.
+    pub(super) last: Option<(String, Instant)>,
     descriptors: Option<Descriptors>,
 }
 
@@ -32,6 +34,8 @@ struct Process {
     threads: usize,
     /// It has executed a program under the tracer, so that its memory is nobody else's.
     own_memory: bool,
+    /// It has called the driver, or loaded its library.
+    concerned: bool,
     name: Option<Arc<str>>,
 }
 
@@ -122,6 +126,22 @@ impl Tasks {
             Some(known) => Arc::clone(known.name.get_or_insert_with(read)),
             None => read(),
         }
+    }
+
+    /// A process has to do with the driver.
+    pub(super) fn concern(&mut self, process: u32) {
+        if let Some(process) = self.processes.get_mut(&process) {
+            process.concerned = true;
+        }
+    }
+
+    /// The threads that are in no call of the driver's, of processes that have to do with it.
+    pub(super) fn outside_driver(&self) -> Vec<u32> {
+        let concerned =
+            |process: &u32| self.processes.get(process).is_some_and(|process| process.concerned);
+        let outside =
+            |thread: &Thread| thread.entered.is_none() && concerned(&thread.process);
+        self.threads.iter().filter(|(_, thread)| outside(thread)).map(|(tid, _)| *tid).collect()
     }
 
     /// The folder of a thread's descriptors: the one that is kept open, or else a new one.

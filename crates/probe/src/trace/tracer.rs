@@ -13,6 +13,10 @@ use crate::sys::ptrace::{self, At, Resume, Stop, Woken};
 
 /// Longest wait between two looks, should a signal be missed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// How long the next stop is looked for before this thread goes to sleep, on a machine with more
+/// than one processor: waking up costs several times what a look does, most of all in a virtual
+/// machine, and calls of the driver come one after the other.
+const WAKEFUL: Duration = Duration::from_micros(50);
 /// How long the target may take to end by itself when the tracer is asked to end: a terminal's
 /// interrupt reaches both.
 const GRACE: Duration = Duration::from_millis(300);
@@ -37,6 +41,8 @@ pub(super) struct Tracer<'a> {
     /// The driver branch, by which layouts differ.
     pub(super) branch: Option<u32>,
     pub(super) summary: Summary,
+    /// The handles of RM's clients that calls have named.
+    pub(super) clients: BTreeSet<u32>,
     /// The calls that are entered now were entered before the trace began.
     pub(super) finds: bool,
     noted: BTreeSet<String>,
@@ -60,6 +66,7 @@ impl<'a> Tracer<'a> {
             memory: Memory::default(),
             branch: loaded_branch(),
             summary: Summary::new(),
+            clients: BTreeSet::new(),
             finds: false,
             noted: BTreeSet::new(),
             sink,
@@ -84,12 +91,16 @@ impl<'a> Tracer<'a> {
         let mut deadline = self.options.deadline.map(|limit| self.started + limit);
         let mut ends_as = Ended::Deadline;
         let mut root_ended = None;
+        let wakeful = if processors() > 1 { WAKEFUL } else { Duration::ZERO };
+        let mut asleep_at = Instant::now();
         loop {
             match ptrace::next_stop() {
                 Ok(Some((tid, stop))) => {
                     root_ended = root_ended.or(self.end_of_root(tid, stop));
                     self.serve_stop(tid, stop);
+                    asleep_at = Instant::now() + wakeful;
                 }
+                Ok(None) if Instant::now() < asleep_at => std::hint::spin_loop(),
                 Ok(None) => {
                     let now = Instant::now();
                     let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
@@ -236,6 +247,10 @@ impl Thread {
     fn awaits_exit(&self) -> bool {
         self.entered.is_some() || self.loading
     }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The branch of the loaded module. The kernel itself answers this read, not the driver.

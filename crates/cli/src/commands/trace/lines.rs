@@ -35,6 +35,7 @@ impl Lines {
                     Unreturned::ProcessEnded => "the process ended in it",
                     Unreturned::TraceEnded => "has not returned",
                     Unreturned::Held => "is held by gpudx",
+                    Unreturned::Interposed => "a library holds it",
                 };
                 self.complete(call, &format!("{}  {why}", time(*elapsed)))
             }
@@ -71,6 +72,10 @@ fn begin(call: &Call) -> String {
     if let Some(gpu) = &call.gpu {
         // Writing to a String cannot fail.
         let _ = write!(text, " {gpu}");
+    }
+    if let Some(library) = &call.interposer {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " in {} (told by its stack)", clean(library));
     }
     if call.found_inside {
         text.push_str(" (already in it)");

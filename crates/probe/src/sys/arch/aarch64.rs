@@ -47,3 +47,11 @@ pub(super) fn set_result(thread: u32, result: i64) -> Result<(), Errno> {
     }
     write_registers(thread, GENERAL, registers.as_mut_ptr().cast(), size_of_val(&registers))
 }
+
+pub(super) fn stack_pointer_and_registers(thread: u32) -> Result<(u64, Vec<u64>), Errno> {
+    /// Where the stack pointer stands, after x0 to x30.
+    const STACK_POINTER: usize = 31;
+    let all = general(thread)?.ok_or(Errno::ENOSYS)?;
+    let pointer = all.get(STACK_POINTER).copied().unwrap_or(0);
+    Ok((pointer, all.get(..STACK_POINTER).unwrap_or_default().to_vec()))
+}

@@ -51,3 +51,12 @@ pub(super) fn set_result(thread: u32, result: i64) -> Result<(), Errno> {
     registers.rax = result.cast_unsigned();
     set_general(thread, &mut registers)
 }
+
+pub(super) fn stack_pointer_and_registers(thread: u32) -> Result<(u64, Vec<u64>), Errno> {
+    let all = general(thread)?.ok_or(Errno::ENOSYS)?;
+    let registers = vec![
+        all.rdi, all.rsi, all.rdx, all.r10, all.rcx, all.r8, all.r9, all.rbx, all.rbp, all.r12,
+        all.r13, all.r14, all.r15, all.r11, all.rax,
+    ];
+    Ok((all.rsp, registers))
+}
