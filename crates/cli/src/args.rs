@@ -54,6 +54,10 @@ pub(crate) struct CheckArgs {
     /// Also create a context, allocate, copy there and back and run a kernel
     #[arg(long)]
     pub(crate) context: bool,
+    /// Also look for tasks of the whole machine that are stuck in the driver or asleep in state D,
+    /// as it is done by itself when a probe hangs; as root it sees most
+    #[arg(long)]
+    pub(crate) stuck: bool,
     /// Take files of the machine from below this folder, such as a host's root in a container
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,

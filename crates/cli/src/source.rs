@@ -44,6 +44,7 @@ fn host_options(args: &CheckArgs) -> HostOptions {
         deadline: args.deadline.unwrap_or(DEADLINE),
         trials: args.trials.unwrap_or(TRIALS),
         context: args.context,
+        stuck: args.stuck,
         // The verdict needs all layers; which of them to show is for the report to decide.
         layers: Vec::new(),
     }

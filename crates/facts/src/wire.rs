@@ -121,7 +121,8 @@ pub struct End {
     pub traced: bool,
 }
 
-/// Where a child was stuck when its deadline passed, from the reads of /proc that cannot block.
+/// Where a task is stuck: a child when its deadline passed, or any other task of the machine. From
+/// the reads of /proc that cannot block.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stuck {
     /// Process id.
@@ -129,6 +130,9 @@ pub struct Stuck {
     /// Thread that was stuck; the leader is often innocent.
     #[serde(default)]
     pub tid: u32,
+    /// The task's name, as in /proc/PID/comm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// State letter of /proc/PID/stat: R, S, D, T, Z.
     pub state: String,
     /// Kernel function that it waits in, if it could be read.
@@ -146,6 +150,24 @@ pub struct Stuck {
     /// User time as a share of wall time over the sampling interval, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_share: Option<f64>,
+    /// How often it went off a processor between the two looks; 0 for one that slept throughout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switches: Option<u64>,
+    /// Seconds since it last ran on a processor, where the kernel tells (CONFIG_SCHED_DEBUG).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asleep_s: Option<f64>,
+    /// True when SIGKILL was sent to it and is still pending.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kill_pending: bool,
+    /// Seconds since the task was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_s: Option<f64>,
+    /// Nodes of the driver that the process holds open, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub descriptors: Vec<String>,
+    /// Threads of others whose stacks have the same top frames: they wait for the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub same_place: Vec<u32>,
     /// What could not be read and which privilege would show it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_readable: Vec<String>,

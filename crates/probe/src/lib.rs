@@ -12,6 +12,7 @@
 
 pub mod child;
 mod probes;
+mod proc_task;
 pub mod source;
 pub mod supervise;
 mod sys;

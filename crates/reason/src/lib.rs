@@ -23,6 +23,7 @@ pub mod next_step;
 mod peers;
 pub mod readings;
 pub mod remedy;
+pub mod stuck;
 pub mod symptom;
 pub mod weigh;
 pub mod xid_burst;

@@ -3,6 +3,7 @@
 mod causes;
 mod details;
 pub(crate) mod remedy;
+mod stuck;
 
 use std::io::{self, Write};
 
@@ -26,6 +27,7 @@ pub fn write(out: &mut impl Write, report: &Report<'_>, options: Options) -> io:
     ruled_out(&mut screen, report.diagnosis)?;
     remedy::write_all(&mut screen, report.diagnosis)?;
     next(&mut screen, report.diagnosis)?;
+    stuck::write(&mut screen, report)?;
     notes(&mut screen, report)?;
     if options.verbose {
         details::write(&mut screen, report)?;

@@ -26,6 +26,7 @@ mod policy;
 mod proc_gone;
 mod reading;
 mod route;
+mod task;
 mod toolkit;
 
 pub use environment::{enter_environ, enter_ulimit_all, enter_ulimit_one};

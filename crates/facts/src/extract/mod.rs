@@ -19,6 +19,7 @@ mod places;
 mod probes;
 mod sides;
 mod strace;
+pub(crate) mod tasks;
 mod text;
 mod told;
 mod torch;
@@ -42,6 +43,7 @@ pub fn extract(raw: &RawSet) -> Facts {
     let whole: RawSet = raw.items().cloned().chain(cut).collect();
     files::conclude(&whole, &mut facts);
     binary::conclude(&mut facts);
+    tasks::conclude(&mut facts);
     join::apply(&mut facts);
     facts
 }

@@ -24,6 +24,7 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
         "libraries" => libraries(&run, facts),
         "process" => process(&run, facts),
         "frameworks" => frameworks(&run, facts),
+        "stuck" => stuck(&run, facts),
         _ => {}
     }
     facts.probes.push(run);
@@ -154,6 +155,14 @@ fn libraries(run: &ProbeRun, facts: &mut Facts) {
             _ => &mut facts.library.nvml,
         };
         slot.or_better(found);
+    }
+}
+
+/// Tasks that do not get on: what the probe tells beside files, and what it could not see.
+fn stuck(run: &ProbeRun, facts: &mut Facts) {
+    facts.task_parts.probe(run);
+    for (_, text) in run.notes.iter().filter(|(key, _)| key == "unseen") {
+        facts.notes.push(crate::model::Note { text: text.clone(), origin: run.origin.clone() });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Pasted text: cut at its prompts, each output to the reader of its command, and every line to
 //! the readers of loose text.
 
-use super::{commands, loose, strace};
+use super::{commands, loose, strace, tasks};
 use crate::model::Facts;
 use crate::parse::{decode, transcript};
 use crate::raw::{ItemName, RawItem};
@@ -32,6 +32,7 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
         } else {
             loose::apply(&piece, &strace::without_records(&segment.text), facts);
             strace::apply(&piece, &segment.text, facts);
+            tasks::loose(&piece, &segment.text, facts);
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod probe_run;
 pub mod process;
 pub mod sandbox;
 pub mod share;
+pub mod task;
 
 pub use cuda::Cuda;
 pub use fabric::Fabric;
@@ -40,6 +41,7 @@ pub use probe_run::ProbeRun;
 pub use process::Process;
 pub use sandbox::Sandbox;
 pub use share::Share;
+pub use task::Task;
 
 use crate::observed::Origin;
 
@@ -82,6 +84,8 @@ pub struct Facts {
     pub framework: Framework,
     /// Every probe run, with its outcome.
     pub probes: Vec<ProbeRun>,
+    /// Tasks of the machine that do not get on, those of probes aside.
+    pub tasks: Vec<Task>,
     /// Notes about the input itself that a reader must know, such as "this strace watched only
     /// the wrapper".
     pub notes: Vec<Note>,
@@ -89,6 +93,8 @@ pub struct Facts {
     pub complaints: Vec<Complaint>,
     /// File items that were cut out of pasted texts, for what only all files together tell.
     pub(crate) cut_files: Vec<crate::raw::RawItem>,
+    /// What was read of single tasks, until all of it is known.
+    pub(crate) task_parts: crate::extract::tasks::Parts,
     /// True when the input says anything about a GPU or its driver at all.
     pub mentions_gpu: bool,
     /// True when gpudx itself looked at the machine, so that what it did not find is not there.

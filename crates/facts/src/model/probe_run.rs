@@ -1,5 +1,6 @@
 //! One run of one probe, as the records tell it.
 
+use super::task::Hang;
 use crate::observed::Origin;
 use crate::wire::{Outcome, Stuck};
 
@@ -60,6 +61,14 @@ impl ProbeRun {
     /// The note under that key.
     pub fn note(&self, key: &str) -> Option<&str> {
         self.notes.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The way it hung. One that a signal ended at once was in no call that spins, whatever the few
+    /// samples show.
+    pub fn hang(&self) -> Option<Hang> {
+        let hang = Hang::of(self.stuck.as_ref()?)?;
+        let killed = self.outcome == Outcome::TimedOut;
+        Some(if killed && hang == Hang::SpinsInKernel { Hang::RepeatsCalls } else { hang })
     }
 
     /// True when the run did not end by itself.

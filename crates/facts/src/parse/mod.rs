@@ -38,6 +38,7 @@ pub mod proc_modules;
 pub mod proc_nvidia;
 pub mod proc_status;
 pub mod prose_tail;
+pub mod ps;
 pub mod readelf_sections;
 pub mod sieve;
 pub mod smi_csv;
@@ -48,6 +49,8 @@ pub mod smi_table;
 pub mod smi_topo;
 pub mod strace;
 pub mod strings_gsp;
+pub mod task_stat;
+pub mod task_syscall;
 pub mod transcript;
 
 /// Most complaints that one parse keeps.

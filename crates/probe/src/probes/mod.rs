@@ -16,6 +16,7 @@ mod process;
 mod pythons;
 mod reader;
 mod sandbox;
+mod stuck;
 mod wanted;
 
 use std::path::PathBuf;
@@ -64,7 +65,7 @@ impl Probe {
 }
 
 /// All probes.
-const PROBES: [Probe; 13] = [
+const PROBES: [Probe; 14] = [
     Probe::of_rows("passive", Group::Passive, None),
     Probe::of_rows("proc-driver", Group::ProcDriver, None),
     Probe::of_rows("pci", Group::Pci, None),
@@ -79,6 +80,7 @@ const PROBES: [Probe; 13] = [
         rows: None,
         rest: Some(module_files::run),
     },
+    Probe { name: "stuck", touches_driver: false, rows: None, rest: Some(stuck::run) },
     Probe::of_driver("nodes", nodes::run),
     Probe::of_driver("module", module::run),
     Probe::of_driver("nvml", nvml::run),

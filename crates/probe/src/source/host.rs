@@ -12,7 +12,7 @@ use facts::raw::{ItemName, RawItem, RawSet};
 use facts::wire::{Outcome, Record};
 
 use super::plan::{
-    self, ACTIVE, ACTIVE_LIMIT, BESIDE, CALM_LIMIT, CUINIT, GATES, Trial, is_asked_for,
+    self, ACTIVE, ACTIVE_LIMIT, BESIDE, CALM_LIMIT, CUINIT, GATES, STUCK, Trial, is_asked_for,
 };
 use crate::supervise::{ChildSpec, Finished, Supervisor, Waiting};
 
@@ -26,6 +26,11 @@ const GATE_PATIENCE: Duration = Duration::from_millis(500);
 const DEADLINE_MARGIN: Duration = Duration::from_millis(100);
 /// Kept for reading the kernel log once more after a hang; killing and reading take 0.15 s.
 const LOG_RESERVE: Duration = Duration::from_millis(250);
+/// How long a probe must have run before it counts as hanging, and how much of its time is left
+/// when tasks that do not get on are looked for: two looks take 0.25 s, where tasks run up to a
+/// second, and scanning a large machine a quarter of one.
+const HANG_SIGN: Duration = Duration::from_millis(700);
+const STUCK_RESERVE: Duration = Duration::from_millis(1500);
 /// Name under which is told what was not run, and why.
 const PLAN: &str = "plan";
 /// The probe that is repeated at the end, since a failing driver writes to the log.
@@ -42,6 +47,8 @@ pub struct HostOptions {
     pub trials: u32,
     /// Go beyond cuInit: context, memory, a kernel.
     pub context: bool,
+    /// Look for tasks of the machine that do not get on, whether or not a probe hangs.
+    pub stuck: bool,
     /// Only what tells of these layers; all when empty.
     pub layers: Vec<Layer>,
 }
@@ -53,6 +60,7 @@ impl Default for HostOptions {
             deadline: Duration::from_secs(20),
             trials: 3,
             context: false,
+            stuck: false,
             layers: Vec::new(),
         }
     }
@@ -90,6 +98,8 @@ pub fn collect_context(
     let mut collection = Collection::new(&options);
     collection.stage = Stage::Driver;
     collection.trials_done = trial.saturating_sub(1);
+    // Two pairs of looks at one task would be taken for one.
+    collection.looked_for_hang = options.stuck;
     let limit = collection.left().min(ACTIVE_LIMIT);
     collection.start(CUINIT, trial, limit);
     collection.run(progress)
@@ -135,6 +145,10 @@ struct Collection<'a> {
     /// Whether any trial so far failed or hung.
     a_trial_failed: bool,
     trouble: bool,
+    /// How often tasks that do not get on were looked for.
+    looked_for_stuck: u32,
+    /// Whether they were looked for because a probe hangs.
+    looked_for_hang: bool,
     finished: Vec<Finished>,
     notes: Vec<String>,
 }
@@ -155,6 +169,8 @@ impl<'a> Collection<'a> {
             trials_done: 0,
             a_trial_failed: false,
             trouble: false,
+            looked_for_stuck: 0,
+            looked_for_hang: false,
             finished: Vec::new(),
             notes: Vec::new(),
         }
@@ -174,6 +190,23 @@ impl<'a> Collection<'a> {
                 self.gates.push(probe);
             }
         }
+        if self.options.stuck && self.is_live() {
+            self.look_for_stuck();
+        }
+    }
+
+    /// Looks for tasks of the machine that do not get on: when that was asked for, and once when a
+    /// probe is about to be given up, while what it waits for can still be seen.
+    fn look_for_stuck(&mut self) {
+        self.looked_for_stuck += 1;
+        self.start(STUCK, self.looked_for_stuck, CALM_LIMIT);
+    }
+
+    fn someone_hangs(&self) -> bool {
+        self.supervisor.waiting().any(|waiting| {
+            let left = waiting.limit.saturating_sub(waiting.elapsed);
+            waiting.probe != STUCK && waiting.elapsed >= HANG_SIGN && left <= STUCK_RESERVE
+        })
     }
 
     /// Starts a probe if its layers were asked for.
@@ -208,11 +241,11 @@ impl<'a> Collection<'a> {
         } else if ACTIVE.contains(&finished.probe.as_str()) {
             self.trouble |= finished.end.outcome != Outcome::Returned;
         }
-        if finished.probe == KERNEL_LOG && finished.trial > 1 {
+        if [KERNEL_LOG, STUCK].contains(&finished.probe.as_str()) && finished.trial > 1 {
             if finished.end.outcome != Outcome::Returned {
                 return;
             }
-            self.finished.retain(|earlier| earlier.probe != KERNEL_LOG);
+            self.finished.retain(|earlier| earlier.probe != finished.probe);
         }
         self.finished.push(finished);
     }
@@ -251,6 +284,10 @@ impl<'a> Collection<'a> {
                 self.notes
                     .push("nothing of NVIDIA's was found, so no library was asked".to_owned());
             }
+        }
+        if self.is_live() && !self.looked_for_hang && self.someone_hangs() {
+            self.looked_for_hang = true;
+            self.look_for_stuck();
         }
         if self.stage == Stage::Driver && self.trouble && self.supervisor.is_idle() {
             self.stage = Stage::LogAgain;

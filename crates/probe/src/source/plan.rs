@@ -18,6 +18,9 @@ pub(super) const ACTIVE: [&str; 3] = ["nodes", "module", "nvml"];
 /// The probe that is repeated when it does not succeed.
 pub(super) const CUINIT: &str = "cuinit";
 
+/// The probe that looks for tasks of the machine that do not get on.
+pub(super) const STUCK: &str = "stuck";
+
 /// Time that a probe which asks no library may take.
 pub(super) const CALM_LIMIT: Duration = Duration::from_secs(5);
 /// Time that a probe which asks the driver may take. A healthy cuInit takes 0.2 s a GPU; RM waits
@@ -155,7 +158,7 @@ mod tests {
 
     #[test]
     fn every_probe_tells_of_some_layer() {
-        for probe in GATES.iter().chain(&BESIDE).chain(&ACTIVE).chain(&[CUINIT]) {
+        for probe in GATES.iter().chain(&BESIDE).chain(&ACTIVE).chain(&[CUINIT, STUCK]) {
             assert!(crate::probes::by_name(probe).is_some(), "{probe}");
             assert!(is_asked_for(probe, &[]));
             assert!(Layer::ALL.iter().any(|layer| is_asked_for(probe, &[*layer])));

@@ -8,8 +8,6 @@
 //! what matters is the process, not the end of the pipe.
 
 mod child;
-mod decode;
-mod proc_task;
 pub(crate) mod records;
 mod sample;
 mod spec;

@@ -4,40 +4,51 @@
 use std::time::Instant;
 
 use facts::Errno;
+use facts::parse::task_stat::{self, TaskStat};
 use facts::wire::Stuck;
 
-use super::decode::{InCall, decode};
-use super::proc_task::{self, TaskStat};
+use crate::proc_task;
 use crate::sys::process::clock_ticks_per_second;
 use crate::trace::memory::{Care, Memory};
-
-/// Most frames of a kernel stack that are kept.
-const FRAMES_LIMIT: usize = 32;
 
 /// One look at the threads of a process.
 #[derive(Debug, Clone)]
 pub(super) struct Sample {
     at: Instant,
-    threads: Vec<(u32, TaskStat)>,
+    threads: Vec<Look>,
+}
+
+/// One look at a thread.
+#[derive(Debug, Clone)]
+struct Look {
+    stat: TaskStat,
+    /// How often it went off a processor so far.
+    switches: Option<u64>,
 }
 
 /// Looks at the threads now.
 pub(super) fn sample(pid: u32) -> Sample {
-    let threads = proc_task::threads(pid);
-    let threads =
-        threads.into_iter().filter_map(|tid| Some((tid, proc_task::stat(pid, tid)?))).collect();
+    let look = |tid| {
+        let status = proc_task::file(pid, tid, "status").unwrap_or_default();
+        let switches = task_stat::status(&status).switches;
+        Some(Look { stat: proc_task::stat(pid, tid)?, switches })
+    };
+    let threads = proc_task::threads(pid).into_iter().filter_map(look).collect();
     Sample { at: Instant::now(), threads }
 }
 
 /// True when every thread is stopped by a signal.
 pub(super) fn is_stopped(sample: &Sample) -> bool {
-    !sample.threads.is_empty() && sample.threads.iter().all(|(_, stat)| stat.state == 'T')
+    !sample.threads.is_empty() && sample.threads.iter().all(|look| look.stat.state == 'T')
 }
 
 /// Joins two looks to what a reader wants to know.
 pub(super) fn stuck(pid: u32, first: &Sample, second: &Sample) -> Stuck {
+    // One for all threads: where a read is not answered, no further one is made.
+    let mut memory = Memory::default();
+    let looks = second.threads.iter();
     let mut candidates: Vec<Thread> =
-        second.threads.iter().map(|(tid, stat)| look_closer(pid, *tid, *stat, first)).collect();
+        looks.map(|look| look_closer(pid, look, first, &mut memory)).collect();
     candidates.sort_by_key(Thread::telling);
     let Some(thread) = candidates.pop() else {
         let not_readable = vec!["/proc of the child".to_owned()];
@@ -47,15 +58,28 @@ pub(super) fn stuck(pid: u32, first: &Sample, second: &Sample) -> Stuck {
     let mut found = Stuck {
         pid,
         tid: thread.tid,
+        name: Some(thread.stat.name),
         state: thread.stat.state.to_string(),
         call: thread.call,
         system_share,
         user_share,
+        switches: thread.switches,
+        asleep_s: proc_task::asleep_s(pid, thread.tid).filter(|_| thread.stat.state != 'R'),
+        descriptors: nodes_of(pid),
         not_readable: thread.not_readable,
         ..Stuck::default()
     };
     read_kernel_side(&mut found);
     found
+}
+
+/// The driver's nodes that a process holds open, each once.
+fn nodes_of(pid: u32) -> Vec<String> {
+    let held = proc_task::driver_descriptors(pid).unwrap_or_default();
+    let mut nodes: Vec<String> = held.into_iter().map(|(_, node)| node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
 }
 
 /// A thread with what its `syscall` says.
@@ -65,6 +89,8 @@ struct Thread {
     stat: TaskStat,
     /// Clock ticks used between the looks: user, system.
     used: (u64, u64),
+    /// How often it went off a processor between the looks.
+    switches: Option<u64>,
     call: Option<String>,
     not_readable: Vec<String>,
 }
@@ -86,29 +112,27 @@ impl Thread {
     }
 }
 
-fn look_closer(pid: u32, tid: u32, stat: TaskStat, first: &Sample) -> Thread {
-    let before = first.threads.iter().find(|(known, _)| *known == tid).map(|(_, stat)| *stat);
+fn look_closer(pid: u32, look: &Look, first: &Sample, memory: &mut Memory) -> Thread {
+    let (stat, tid) = (look.stat.clone(), look.stat.id);
+    let before = first.threads.iter().find(|before| before.stat.id == tid);
     let used = before.map_or((0, 0), |before| {
         (
-            stat.user_ticks.saturating_sub(before.user_ticks),
-            stat.system_ticks.saturating_sub(before.system_ticks),
+            stat.user_ticks.saturating_sub(before.stat.user_ticks),
+            stat.system_ticks.saturating_sub(before.stat.system_ticks),
         )
     });
+    let switched = before.and_then(|before| look.switches?.checked_sub(before.switches?));
     let mut not_readable = Vec::new();
     // The call may be the very one that holds the memory lock.
-    let mut memory = Memory::default();
-    let read = |address, length| memory.read(pid, Care::Careful, address, length);
+    let mut read = |address, length| memory.read(pid, Care::Careful, address, length);
     let call = match proc_task::file(pid, tid, "syscall") {
-        Ok(line) => match decode(&line, |fd| proc_task::descriptor(pid, fd), read) {
-            Some(InCall::Call(words)) => Some(words),
-            Some(InCall::Running | InCall::NoCall) | None => None,
-        },
+        Ok(line) => proc_task::call_in_words(&line, pid, &mut read),
         Err(errno) => {
             not_readable.push(format!("syscall ({errno}): needs the right to trace the child"));
             None
         }
     };
-    Thread { tid, leads: tid == pid, stat, used, call, not_readable }
+    Thread { tid, leads: tid == pid, stat, used, switches: switched, call, not_readable }
 }
 
 /// User and system time of all threads as shares of the time between the looks, at most 1.
@@ -139,21 +163,12 @@ fn read_kernel_side(found: &mut Stuck) {
         Err(errno) => found.not_readable.push(format!("wchan ({errno})")),
     }
     match proc_task::file(found.pid, found.tid, "stack") {
-        Ok(text) => found.stack = frames(&text),
+        Ok(text) => found.stack = task_stat::stack(&text),
         Err(Errno::ENOENT) => found.not_readable.push("stack: this kernel has none".to_owned()),
         Err(errno) => found.not_readable.push(format!(
             "stack ({errno}): needs CAP_SYS_ADMIN in the initial user namespace, that is root on the host"
         )),
     }
-}
-
-/// The functions of a kernel stack: `[<0>] rwsem_down_read_slowpath+0x1/0x2`.
-fn frames(text: &str) -> Vec<String> {
-    let frame = |line: &str| {
-        let name = line.trim().rsplit_once("] ").map_or(line.trim(), |(_, name)| name);
-        name.split('+').next().unwrap_or(name).to_owned()
-    };
-    text.lines().map(frame).filter(|name| !name.is_empty()).take(FRAMES_LIMIT).collect()
 }
 
 /// What a child that waits for a child of its own waits for, such as a nvidia-modprobe that is
@@ -175,18 +190,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_lose_their_addresses_and_offsets() {
-        let text = "[<0>] percpu_rwsem_wait+0x10f/0x140\n[<0>] uvm_ioctl+0x1/0x2 [nvidia_uvm]\n";
-        assert_eq!(frames(text), ["percpu_rwsem_wait", "uvm_ioctl"]);
-    }
-
-    #[test]
     fn a_thread_in_the_driver_tells_more_than_a_sleeping_leader() {
         let thread = |tid, state, call: Option<&str>| Thread {
             tid,
             leads: tid == 1,
-            stat: TaskStat { state, user_ticks: 0, system_ticks: 0 },
+            stat: task_stat::stat(&format!("{tid} (x) {state} 1 1 1 0 -1 0 0 0 0 0 0 0 0 0"))
+                .unwrap(),
             used: (0, 0),
+            switches: None,
             call: call.map(str::to_owned),
             not_readable: Vec::new(),
         };

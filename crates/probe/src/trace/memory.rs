@@ -112,7 +112,7 @@ impl Memory {
     }
 
     /// True when reads of this process were given up.
-    pub(super) fn is_blocked(&self, pid: u32) -> bool {
+    pub(crate) fn is_blocked(&self, pid: u32) -> bool {
         self.blocked.contains(&pid)
     }
 

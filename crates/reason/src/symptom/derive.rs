@@ -24,6 +24,7 @@ pub fn derive(facts: &Facts) -> Vec<Symptom> {
     framework(facts, &mut found);
     super::peers::derive(facts, &mut found);
     super::process::derive(facts, &mut found);
+    super::stuck::derive(facts, &mut found);
     if found.is_empty()
         && let Some((id, summary, origin)) = super::driver_side::stuck(facts)
     {

@@ -30,6 +30,7 @@ pub fn build(report: &Report<'_>) -> schema::ReportV1 {
         next: diagnosis.next.iter().map(next).collect(),
         layers: diagnosis.layers.iter().map(layer).collect(),
         probes: diagnosis.probes.iter().map(parts::probe).collect(),
+        tasks: report.facts.tasks.iter().map(|task| parts::task(task, report.facts)).collect(),
         notes: diagnosis.notes.iter().map(note).collect(),
         not_understood: diagnosis.not_understood.iter().map(parts::origin).collect(),
     }

@@ -119,7 +119,10 @@ pub(super) fn probe(run: &ProbeRun) -> schema::Probe {
         code: run.code,
         seconds: run.seconds,
         in_flight,
-        stuck: run.stuck.as_ref().map(stuck),
+        stuck: run
+            .stuck
+            .as_ref()
+            .map(|found| schema::Stuck { hang: run.hang().map(hang), ..stuck(found) }),
         notes: run.end_notes.clone(),
         traced: run.traced,
     }
@@ -137,14 +140,48 @@ fn outcome(outcome: facts::wire::Outcome) -> schema::Outcome {
     }
 }
 
+pub(super) fn task(task: &facts::model::Task, facts: &facts::Facts) -> schema::Task {
+    let log = reason::stuck::log_near(facts, task);
+    schema::Task {
+        stuck: stuck(&task.stuck),
+        watched_s: task.watched_s,
+        log: log.into_iter().map(|event| origin(&event.origin)).collect(),
+        origin: origin(&task.origin),
+    }
+}
+
 fn stuck(stuck: &facts::wire::Stuck) -> schema::Stuck {
     schema::Stuck {
         pid: stuck.pid,
         tid: stuck.tid,
+        name: stuck.name.clone(),
+        hang: facts::model::task::Hang::of(stuck).map(hang),
         state: stuck.state.clone(),
         wchan: stuck.wchan.clone(),
         stack: stuck.stack.clone(),
         call: stuck.call.clone(),
+        user_share: stuck.user_share,
+        system_share: stuck.system_share,
+        switches: stuck.switches,
+        asleep_s: stuck.asleep_s,
+        age_s: stuck.age_s,
+        kill_pending: stuck.kill_pending,
+        descriptors: stuck.descriptors.clone(),
+        same_place: stuck.same_place.clone(),
         not_readable: stuck.not_readable.clone(),
+    }
+}
+
+fn hang(hang: facts::model::task::Hang) -> schema::Hang {
+    use facts::model::task::Hang;
+    match hang {
+        Hang::SleepsInKernel => schema::Hang::SleepsInKernel,
+        Hang::WakesInKernel => schema::Hang::WakesInKernel,
+        Hang::SpinsInKernel => schema::Hang::SpinsInKernel,
+        Hang::RepeatsCalls => schema::Hang::RepeatsCalls,
+        Hang::BusyInUserSpace => schema::Hang::BusyInUserSpace,
+        Hang::Waits => schema::Hang::Waits,
+        Hang::Stopped => schema::Hang::Stopped,
+        Hang::Ended => schema::Hang::Ended,
     }
 }

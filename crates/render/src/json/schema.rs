@@ -35,6 +35,8 @@ pub struct ReportV1 {
     pub layers: Vec<Layer>,
     /// Every run of every probe.
     pub probes: Vec<Probe>,
+    /// Tasks of the machine that do not get on, those of probes aside.
+    pub tasks: Vec<Task>,
     /// Remarks on the input.
     pub notes: Vec<Note>,
     /// Lines that name the driver and matched no known form.
@@ -366,13 +368,56 @@ pub enum Outcome {
     Malformed,
 }
 
-/// Where a probe was stuck.
+/// A task of the machine that does not get on.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Task {
+    /// Where it stands.
+    #[serde(flatten)]
+    pub stuck: Stuck,
+    /// For how many seconds at least it slept, when the kernel's watchdog says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watched_s: Option<u64>,
+    /// Lines of the kernel log about it, or about a GPU near the time at which it fell asleep.
+    pub log: Vec<Origin>,
+    /// Where it was found.
+    pub origin: Origin,
+}
+
+/// How a task hangs, as samples over a short time tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hang {
+    /// Asleep in state D; no signal ends that.
+    SleepsInKernel,
+    /// In state D at each look, and awake in between.
+    WakesInKernel,
+    /// System time grows, user time does not.
+    SpinsInKernel,
+    /// User and system time grow.
+    RepeatsCalls,
+    /// User time grows, system time does not.
+    BusyInUserSpace,
+    /// Asleep such that a signal ends it.
+    Waits,
+    /// Stopped by a signal or a debugger.
+    Stopped,
+    /// Ended, or about to.
+    Ended,
+}
+
+/// Where a task is stuck, a probe's or another.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Stuck {
     /// Process id.
     pub pid: u32,
     /// The thread that was stuck.
     pub tid: u32,
+    /// The task's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The way it hangs, where the samples tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hang: Option<Hang>,
     /// State letter: R, S, D, T, Z.
     pub state: String,
     /// Kernel function that it waits in.
@@ -383,6 +428,27 @@ pub struct Stuck {
     /// The system call it is in, decoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// User time as a share of the time between two looks, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_share: Option<f64>,
+    /// System time as a share of the time between two looks, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_share: Option<f64>,
+    /// How often it went off a processor between two looks; 0 for one that slept throughout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switches: Option<u64>,
+    /// Seconds since it last ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asleep_s: Option<f64>,
+    /// Seconds since it was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_s: Option<f64>,
+    /// True when SIGKILL was sent to it and is still pending.
+    pub kill_pending: bool,
+    /// Nodes of the driver that the process holds open.
+    pub descriptors: Vec<String>,
+    /// Threads of others with the same top frames.
+    pub same_place: Vec<u32>,
     /// What could not be read, and which privilege would show it.
     pub not_readable: Vec<String>,
 }

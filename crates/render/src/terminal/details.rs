@@ -58,18 +58,16 @@ fn run_text(run: &ProbeRun) -> String {
         let on = on.as_ref().map_or(String::new(), |on| format!(" on {on}"));
         format!("never returned from {call}{on}")
     }));
-    parts.extend(run.stuck.as_ref().map(stuck_text));
+    parts.extend(run.stuck.as_ref().map(|stuck| stuck_text(run, stuck)));
     parts.join(", ")
 }
 
-fn stuck_text(stuck: &Stuck) -> String {
-    let mut parts = vec![format!("stuck: task {} in state {}", stuck.pid, stuck.state)];
+fn stuck_text(run: &ProbeRun, stuck: &Stuck) -> String {
+    let mut parts = vec![format!("stuck: task {} in state {}", stuck.tid, stuck.state)];
+    parts.extend(run.hang().map(|hang| format!("it {}", hang.words())));
     parts.extend(stuck.wchan.as_ref().map(|wchan| format!("at {wchan}")));
     parts.extend(stuck.call.as_ref().map(|call| format!("in {call}")));
-    if !stuck.stack.is_empty() {
-        parts.push(format!("stack {}", stuck.stack.join(" < ")));
-    }
-    parts.extend(stuck.not_readable.iter().map(|what| format!("not readable: {what}")));
+    parts.extend(super::stuck::particulars(stuck, true));
     parts.join(", ")
 }
 

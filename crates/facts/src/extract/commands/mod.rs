@@ -16,6 +16,7 @@ mod python;
 mod sandbox;
 mod state;
 mod system;
+mod tasks;
 mod trace;
 
 /// One simple command with its share of the output.
@@ -106,6 +107,7 @@ fn one(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
     super::loose::typed(output.item, output.line, command_line, facts);
     // A trace first: what stands there is strace's output and not the program's.
     let handled = trace::apply(output, facts)
+        || tasks::apply(output, facts)
         || files::apply(output, facts)
         || device::apply(output, facts)
         || system::apply(output, facts)
@@ -121,6 +123,7 @@ fn one(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
         super::loose::messages_only(output.item, output.text, facts);
     } else {
         super::loose::apply(output.item, output.text, facts);
+        super::tasks::loose(output.item, output.text, facts);
     }
 }
 

@@ -33,8 +33,9 @@ pub(super) fn mountinfo(reading: &Reading, facts: &mut Facts) {
     reading.complain(&parsed.complaints, facts);
 }
 
-/// /proc/self/status.
+/// /proc/self/status, or that of another process, which also tells how that one fares.
 pub(super) fn status(reading: &Reading, facts: &mut Facts) {
+    super::task::file(reading, facts);
     let Some(text) = reading.text() else { return };
     let parsed = proc_status::proc_status(text.as_str());
     let status = parsed.value;

@@ -4,7 +4,7 @@ use super::glob;
 use super::reading::Reading;
 use super::{
     build_log, cdi, container, driver, environment, fabric, host, modules, nodes, pci, policy,
-    toolkit,
+    task, toolkit,
 };
 use crate::model::Facts;
 use crate::parse::elf_library;
@@ -136,6 +136,22 @@ const ROUTES: &[(&str, Reader)] = &[
     ("/proc/self/limits", Now(environment::limits)),
     ("/sys/fs/cgroup/pids.max", Now(environment::pids_max)),
     ("/sys/fs/cgroup/pids/pids.max", Now(environment::pids_max)),
+    // Single tasks.
+    ("/proc/*/stat", Now(task::file)),
+    ("/proc/*/comm", Now(task::file)),
+    ("/proc/*/wchan", Now(task::file)),
+    ("/proc/*/syscall", Now(task::file)),
+    ("/proc/*/stack", Now(task::file)),
+    ("/proc/*/fd", Now(task::file)),
+    ("/proc/*/fd/*", Now(task::file)),
+    ("/proc/*/task/*/stat", Now(task::file)),
+    ("/proc/*/task/*/status", Now(task::file)),
+    ("/proc/*/task/*/comm", Now(task::file)),
+    ("/proc/*/task/*/wchan", Now(task::file)),
+    ("/proc/*/task/*/syscall", Now(task::file)),
+    ("/proc/*/task/*/stack", Now(task::file)),
+    ("/proc/*/task/*/fd", Now(task::file)),
+    ("/proc/*/task/*/mem", Now(task::file)),
     // Device nodes.
     ("/dev", Now(nodes::folder)),
     ("/dev/nvidia-caps", Now(nodes::folder)),

@@ -4,7 +4,7 @@
 const FRAMES_LIMIT: usize = 64;
 
 /// The frames of a line, as `function` or `function [module]`.
-pub(super) fn of_line(text: &str) -> Vec<String> {
+pub(crate) fn of_line(text: &str) -> Vec<String> {
     let mut frames = Vec::new();
     let mut words = text.split_ascii_whitespace().peekable();
     while let Some(word) = words.next() {

@@ -14,6 +14,7 @@ mod stamp;
 use std::borrow::Cow;
 
 use super::Parsed;
+pub(crate) use frames::of_line as frames_of_line;
 pub use matcher::SignatureMatch;
 pub(crate) use matcher::marks;
 pub use scanner::{LINE_LIMIT_BYTES, LogScanner, ParsedLine};

@@ -6,8 +6,10 @@ use facts::{Facts, Layer};
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::machine;
+use crate::need::Need;
 use crate::readings;
 use crate::remedy::{Impact, Place, Remedy};
+use crate::stuck;
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
 
@@ -80,6 +82,7 @@ fn weigh(facts: &Facts) -> Weighing {
     }
     wpr2(facts, first.is_some(), &mut weighing);
     told(facts, &mut weighing);
+    spins(facts, &mut weighing);
     if weighing.support.is_empty() {
         return weighing;
     }
@@ -186,6 +189,22 @@ fn wpr2(facts: &Facts, silent: bool, weighing: &mut Weighing) {
                 let statement = "RmInitAdapter fails with NV_ERR_INVALID_STATE for that";
                 weighing.supports(Moderate, statement, &refused.origin);
             }
+        }
+    }
+}
+
+/// The driver waits for the GSP's answer without sleeping, so a task that spins in the kernel while
+/// cuInit hangs fits; what decides is the log.
+fn spins(facts: &Facts, weighing: &mut Weighing) {
+    let hangs = readings::init_hang(facts).is_some() || facts.nvml.hung().next().is_some();
+    let silent = !weighing.support.is_empty();
+    if let Some(place) = stuck::spinning(facts).filter(|_| hangs) {
+        let strength = if silent { Moderate } else { Weak };
+        let statement =
+            format!("{} spins in the kernel, as it does waiting for the GSP", place.who);
+        weighing.supports(strength, statement, place.origin);
+        if !facts.log.read.is_seen() {
+            weighing.needs(Need::KernelLog);
         }
     }
 }

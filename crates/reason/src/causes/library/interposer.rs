@@ -2,6 +2,7 @@
 
 use facts::model::ProbeRun;
 use facts::model::process::Lever;
+use facts::model::task::Hang;
 use facts::{Facts, Layer, Origin};
 
 use crate::cause::{Cause, LookAlike};
@@ -128,6 +129,8 @@ fn in_user_space(facts: &Facts, found: &Interposer, weighing: &mut Weighing) {
         weighing.objects(Strong, format!("the stuck task is in the driver: {call}"), &run.origin);
     } else if stuck.state == "D" || stuck.stack.iter().any(|frame| of_driver(frame)) {
         weighing.objects(Strong, "the stuck task waits in the kernel", &run.origin);
+    } else if run.hang() == Some(Hang::SpinsInKernel) {
+        weighing.objects(Moderate, "the stuck task spins in the kernel", &run.origin);
     } else if !found.harmless && could_look(run) {
         let call = stuck.call.as_deref().unwrap_or("no system call");
         let statement = format!("it hangs outside the driver: the stuck task is in {call}");

@@ -2,6 +2,7 @@
 
 use facts::model::nvml::NvmlResult;
 use facts::model::probe_run::ProbeRun;
+use facts::model::task::Hang;
 use facts::wire::{Outcome, Stuck};
 use facts::{Facts, Layer, Observed, Seen};
 
@@ -11,6 +12,7 @@ use crate::machine;
 use crate::need::Need;
 use crate::readings;
 use crate::remedy::{Impact, Remedy};
+use crate::stuck;
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
 
@@ -80,8 +82,13 @@ fn weigh(facts: &Facts) -> Weighing {
     for run in facts.probes.iter().filter(|run| run.hung()) {
         stuck_probe(run, &mut weighing);
     }
+    for place in stuck::tasks(facts) {
+        stuck_task(&place, &mut weighing);
+    }
+    holder(facts, &mut weighing);
     neighbours(facts, &mut weighing);
-    let stack_known = facts.probes.iter().any(|run| stack_of(run).is_some());
+    let stack_known = facts.probes.iter().any(|run| stack_of(run).is_some())
+        || stuck::tasks(facts).any(|place| !place.stuck.stack.is_empty());
     if !stack_known && facts.log.frames.is_empty() {
         weighing.needs(Need::StuckStack);
         if !facts.log.read.is_seen() {
@@ -95,6 +102,9 @@ fn weigh(facts: &Facts) -> Weighing {
 fn hangs(facts: &Facts, weighing: &mut Weighing) {
     if let Some(trial) = readings::init_hang(facts) {
         weighing.supports(Weak, "cuInit does not return", &trial.origin);
+    } else if let Some(place) = stuck::hung_tasks(facts).next() {
+        let statement = format!("{} is inside the driver and does not return", place.who);
+        weighing.supports(Weak, statement, place.origin);
     }
     if let Observed::Seen(Seen { value: NvmlResult::Hung, origin }) = &facts.nvml.init {
         weighing.supports(Moderate, "NVML hangs in its first call", origin);
@@ -252,6 +262,56 @@ fn stuck_probe(run: &ProbeRun, weighing: &mut Weighing) {
         }
         _ => without_stack(run, stuck, sleeping, weighing),
     }
+}
+
+/// Another program inside the driver, asleep in state D: it waits for the lock, or holds it.
+fn stuck_task(place: &stuck::Place<'_>, weighing: &mut Weighing) {
+    if Hang::of(place.stuck) != Some(Hang::SleepsInKernel) {
+        return;
+    }
+    let who = &place.who;
+    let others = match place.stuck.same_place.len() {
+        0 => String::new(),
+        count => format!(", and {count} more at the same place"),
+    };
+    match self::place(&place.stuck.stack.iter().map(String::as_str)) {
+        Place::ConsoleInShutdown => {
+            let statement =
+                format!("{who} sleeps in RmShutdownAdapter, waiting for the console lock{others}");
+            weighing.confirms(statement, place.origin);
+        }
+        Place::DriverLock => {
+            let statement = format!("{who} sleeps, waiting for a lock of nvidia{others}");
+            weighing.supports(Strong, statement, place.origin);
+        }
+        Place::Driver => {
+            let statement = format!("{who} sleeps in frames of nvidia{others}");
+            weighing.supports(Moderate, statement, place.origin);
+        }
+        Place::Hmm => {
+            let statement = format!("{who} sleeps in HMM code of nvidia_uvm");
+            weighing.objects(Strong, statement, place.origin);
+        }
+        Place::Elsewhere => {
+            let call = place.stuck.call.as_deref().unwrap_or("the driver");
+            if call.contains("UVM_") {
+                let statement = format!("{who} is in {call}, in nvidia_uvm");
+                weighing.objects(Moderate, statement, place.origin);
+            } else {
+                let statement = format!("{who} sleeps in {call}{others}");
+                weighing.supports(Weak, statement, place.origin);
+            }
+        }
+    }
+}
+
+/// Where several wait at one place and one is elsewhere in the driver, that one may hold the lock.
+fn holder(facts: &Facts, weighing: &mut Weighing) {
+    let Some((holder, waiters)) = stuck::suspected_holder(facts) else { return };
+    let place = holder.stuck.place().unwrap_or_default();
+    let statement =
+        format!("{waiters} tasks wait at one place; {} may hold the lock: {place}", holder.who);
+    weighing.supports(Moderate, statement, holder.origin);
 }
 
 /// What state, system call and end tell of a task whose stack could not be read.

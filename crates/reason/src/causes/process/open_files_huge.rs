@@ -1,6 +1,7 @@
 //! `process.open-files-huge`
 
 use facts::model::process::Lever;
+use facts::model::task::Hang;
 use facts::{Facts, Layer, Observed, Seen};
 
 use super::limits::by_engine;
@@ -8,6 +9,7 @@ use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
 use crate::remedy::{Impact, Place, Remedy};
+use crate::stuck;
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
 
@@ -19,8 +21,10 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         with one entry for each file that the process might open. Container engines whose unit \
         says LimitNOFILE=infinity hand on the kernel's maximum, about 2^30, so that the tables \
         take 4 and 48 GiB of address space, and setting them up takes many seconds at every start \
-        of nvidia-smi or CUDA. Without the daemon, or outside the container, nothing is slow.",
-    explains: &[SymptomId::CudaInitSlow],
+        of nvidia-smi or CUDA. A program that closes each descriptor that it might have, before it \
+        starts another, takes minutes in the same way. Without the daemon, or outside the \
+        container, nothing is slow.",
+    explains: &[SymptomId::CudaInitSlow, SymptomId::CudaInitHangs],
     specializes: &[],
     look_alikes: &[
         LookAlike {
@@ -58,13 +62,19 @@ fn weigh(facts: &Facts) -> Weighing {
     }
     let slow = slow(facts);
     let tables = tables(facts);
-    if slow.is_none() && tables.is_none() {
+    let hang = stuck::cuinit(facts);
+    if slow.is_none() && tables.is_none() && hang.is_none() {
         // The limit alone is no fault.
         weighing.needs(Need::StartTime);
         return weighing;
     }
     if let Some(limit) = &huge {
-        weighing.supports(Strong, limit.value.clone(), &limit.origin);
+        // Many loops keep a processor busy; a start that ends after many seconds is rarer.
+        let strength = if slow.is_some() || tables.is_some() { Strong } else { Moderate };
+        weighing.supports(strength, limit.value.clone(), &limit.origin);
+    }
+    if let Some((place, hang)) = hang {
+        busy(&place, hang, &mut weighing);
     }
     if let Some(slow) = &slow {
         weighing.supports(Moderate, slow.value.clone(), &slow.origin);
@@ -75,6 +85,23 @@ fn weigh(facts: &Facts) -> Weighing {
     daemon(facts, &mut weighing);
     cured(facts, &mut weighing);
     weighing
+}
+
+/// Going through a billion descriptors keeps a processor busy, in user space or with calls that
+/// return at once. One that sleeps, or is in a call of the driver's, does something else.
+fn busy(place: &stuck::Place<'_>, hang: Hang, weighing: &mut Weighing) {
+    match hang {
+        Hang::RepeatsCalls | Hang::BusyInUserSpace => {
+            let statement = "cuInit does not come back, and is in no call of the driver: it is \
+                busy, as going through a billion descriptors is";
+            weighing.supports(Moderate, statement, place.origin);
+        }
+        Hang::SleepsInKernel | Hang::WakesInKernel | Hang::SpinsInKernel | Hang::Waits => {
+            let statement = format!("cuInit does not come back, and {}", hang.words());
+            weighing.rules_out(statement, place.origin);
+        }
+        Hang::Stopped | Hang::Ended => {}
+    }
 }
 
 /// The limit as far as it is huge; "no limit" means the kernel's maximum.

@@ -10,6 +10,7 @@ use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
 use crate::readings;
 use crate::remedy::{Impact, Place, Remedy};
+use crate::stuck;
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
 
@@ -73,11 +74,28 @@ fn weigh(facts: &Facts) -> Weighing {
     if let Some(origin) = said(facts, MpsStatement::WorksWithHostLibrary) {
         weighing.supports(Strong, "it works with the host driver's libcuda", &origin);
     }
+    on_socket(facts, &mut weighing);
     versions(facts, &mut weighing);
     if let Some(seen) = daemon.filter(|seen| !seen.value) {
         weighing.rules_out("no MPS daemon runs", &seen.origin);
     }
     weighing
+}
+
+/// A client that the daemon does not answer waits on a socket, and in no call of the driver's.
+fn on_socket(facts: &Facts, weighing: &mut Weighing) {
+    let Some((place, _)) = stuck::cuinit(facts) else { return };
+    let call = place.stuck.call.as_deref().unwrap_or_default();
+    let waits =
+        ["recvmsg", "recvfrom", "connect", "sendmsg"].iter().any(|name| call.starts_with(name))
+            || (call.starts_with("read") && call.contains("socket:"))
+            || place.stuck.wchan.as_deref().is_some_and(|wchan| wchan.starts_with("unix_"));
+    if waits {
+        weighing.supports(Moderate, format!("cuInit waits on a socket: {call}"), place.origin);
+    } else if place.stuck.is_in_driver() {
+        let statement = format!("the stuck task is in the driver: {call}");
+        weighing.objects(Strong, statement, place.origin);
+    }
 }
 
 fn said(facts: &Facts, statement: MpsStatement) -> Option<facts::Origin> {

@@ -4,6 +4,7 @@ use facts::model::ProbeRun;
 use facts::model::cuda::Trial;
 use facts::model::host::ConfigValue;
 use facts::model::share::MpsStatement;
+use facts::model::task::Hang;
 use facts::{Facts, Layer, Observed, Seen};
 
 use crate::cause::{Cause, LookAlike};
@@ -12,6 +13,7 @@ use crate::machine;
 use crate::need::Need;
 use crate::readings::{self, code};
 use crate::remedy::{Impact, Remedy};
+use crate::stuck::{self, Place};
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
 
@@ -118,6 +120,9 @@ fn symptom_support(facts: &Facts, weighing: &mut Weighing) {
     for run in facts.probes.iter().filter(|run| run.hung()) {
         stuck(run, weighing);
     }
+    for place in stuck::hung_tasks(facts) {
+        task(&place, weighing);
+    }
     if let Some(event) = facts.log.with("HUNG_TASK").next()
         && facts.log.frames.iter().any(|(frame, _)| in_hmm(frame))
     {
@@ -159,7 +164,7 @@ fn stuck(run: &ProbeRun, weighing: &mut Weighing) {
         weighing.supports(Strong, "the stuck task is in HMM code of nvidia_uvm", &run.origin);
     } else if let Some(call) = uvm_call {
         weighing.supports(Strong, format!("the stuck task is in {call}"), &run.origin);
-    } else if stuck.state == "R" && stuck.user_share.is_some_and(|share| share > 0.2) {
+    } else if matches!(run.hang(), Some(Hang::RepeatsCalls | Hang::BusyInUserSpace)) {
         let statement = "the process is busy in user space: it repeats a call that answers";
         weighing.objects(Strong, statement, &run.origin);
     } else if let Some(call) = &stuck.call {
@@ -169,6 +174,24 @@ fn stuck(run: &ProbeRun, weighing: &mut Weighing) {
             &run.origin,
         );
     }
+}
+
+/// Another program that hangs inside nvidia_uvm.
+fn task(place: &Place<'_>, weighing: &mut Weighing) {
+    let who = &place.who;
+    let call = place.stuck.call.as_deref().filter(|call| call.contains("UVM_"));
+    if place.stuck.stack.iter().any(|frame| in_hmm(frame)) {
+        let statement = format!("{who} is in HMM code of nvidia_uvm");
+        weighing.supports(Strong, statement, place.origin);
+    } else if let Some(call) = call {
+        weighing.supports(Strong, format!("{who} is in {call}"), place.origin);
+    } else if let Some(frame) = place.stuck.stack.iter().find(|frame| in_uvm(frame)) {
+        weighing.supports(Moderate, format!("{who} is in {frame}"), place.origin);
+    }
+}
+
+fn in_uvm(frame: &str) -> bool {
+    frame.contains("[nvidia_uvm]") || frame.starts_with("uvm_")
 }
 
 /// The cure is the proof: it fails with HMM on and works with HMM off on the same machine.
