@@ -2,6 +2,7 @@
 
 pub mod cuda;
 pub mod engine;
+pub mod experiment;
 pub mod fabric;
 pub mod firmware;
 pub mod framework;
@@ -23,6 +24,7 @@ pub mod sandbox;
 pub mod share;
 
 pub use cuda::Cuda;
+pub use experiment::Experiment;
 pub use fabric::Fabric;
 pub use firmware::Firmware;
 pub use framework::Framework;
@@ -80,6 +82,8 @@ pub struct Facts {
     pub share: Share,
     /// Frameworks and toolkits.
     pub framework: Framework,
+    /// Experiments, in the order in which they were listed: runs that change one thing.
+    pub experiments: Vec<Experiment>,
     /// Every probe run, with its outcome.
     pub probes: Vec<ProbeRun>,
     /// Notes about the input itself that a reader must know, such as "this strace watched only

@@ -17,13 +17,13 @@ use super::plan::{
 use crate::supervise::{ChildSpec, Finished, Supervisor, Waiting};
 
 /// How often the caller is told who is waited for.
-const TICK: Duration = Duration::from_millis(100);
+pub(super) const TICK: Duration = Duration::from_millis(100);
 /// Time after which the driver is asked even though a reading of files has not come back. The
 /// probes that ask it run under guard, so nothing is lost but the order.
 const GATE_PATIENCE: Duration = Duration::from_millis(500);
 /// Taken off the deadline, so that giving up on a child that cannot be killed (0.4 s) and telling
 /// the verdict end within half a second after it.
-const DEADLINE_MARGIN: Duration = Duration::from_millis(100);
+pub(super) const DEADLINE_MARGIN: Duration = Duration::from_millis(100);
 /// Kept for reading the kernel log once more after a hang; killing and reading take 0.15 s.
 const LOG_RESERVE: Duration = Duration::from_millis(250);
 /// Name under which is told what was not run, and why.
@@ -42,6 +42,8 @@ pub struct HostOptions {
     pub trials: u32,
     /// Go beyond cuInit: context, memory, a kernel.
     pub context: bool,
+    /// Experiments may follow: further trials after a hang leave them time.
+    pub experiments: bool,
     /// Only what tells of these layers; all when empty.
     pub layers: Vec<Layer>,
 }
@@ -53,6 +55,7 @@ impl Default for HostOptions {
             deadline: Duration::from_secs(20),
             trials: 3,
             context: false,
+            experiments: false,
             layers: Vec::new(),
         }
     }
@@ -219,7 +222,11 @@ impl<'a> Collection<'a> {
         }
         self.a_trial_failed |= verdict != Trial::Settled;
         self.trouble |= verdict != Trial::Settled;
-        let left = self.left();
+        let mut left = self.left();
+        if self.options.experiments {
+            let (done, wanted) = (self.trials_done, self.options.trials);
+            left -= plan::kept_for_experiments(verdict, done, wanted, left);
+        }
         let next = plan::next_trial(verdict, self.trials_done, self.options.trials, left);
         if let Some(limit) = next {
             self.start(CUINIT, self.trials_done + 1, limit);

@@ -1,6 +1,7 @@
 //! Where raw items come from: the running machine, a case folder, text.
 
 mod case;
+mod experiment;
 mod host;
 mod plan;
 mod sift;
@@ -12,6 +13,9 @@ use std::path::PathBuf;
 use facts::Errno;
 
 pub use self::case::collect_case;
+pub use self::experiment::{
+    ExperimentOrder, collect_experiment, experiment_not_made, experiment_time,
+};
 pub use self::host::{HostOptions, collect_context, collect_host};
 pub use self::sift::TextLimits;
 pub use self::text::{TextInput, collect_text, collect_text_within};
