@@ -215,7 +215,7 @@ mod tests {
             let name = ItemName::Probe { name: (*name).to_owned(), trial: *trial };
             RawItem::new(name, lines.as_bytes())
         });
-        crate::extract(&RawSet::from_iter(items))
+        crate::extract(&items.collect::<RawSet>())
     }
 
     fn run(change: &str, code: i64) -> String {

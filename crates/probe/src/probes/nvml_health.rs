@@ -41,7 +41,8 @@ pub(super) fn device(report: &mut Report, nvml: &Nvml, device: Device, on: &str)
     let work = || nvml.device_fields(device, FIELDS.map(|(id, _)| id));
     let _ = ask(report, fields, at, work, fields_text);
     let license = "nvmlDeviceGetGridLicensableFeatures_v4";
-    let _ = ask(report, license, at, || nvml.is_licensed(device), license_text);
+    let _ =
+        ask(report, license, at, || nvml.is_licensed(device), |licensed| license_text(*licensed));
     let mig = || nvml.device_mig(device);
     if mig() == Ok(1) {
         let devices = "nvmlDeviceGetMigDeviceHandleByIndex";
@@ -98,7 +99,7 @@ fn fields_text(values: &[Answer<u64>; FIELDS.len()]) -> String {
     known.collect::<Vec<_>>().join(", ")
 }
 
-fn license_text(licensed: &Option<bool>) -> String {
+fn license_text(licensed: Option<bool>) -> String {
     match licensed {
         Some(true) => "Licensed",
         Some(false) => "Unlicensed",

@@ -103,7 +103,7 @@ fn notes(order: &ExperimentOrder) -> Vec<(String, String)> {
 /// before it starts; the rest it changes itself.
 fn child(order: &ExperimentOrder, limit: Duration) -> ChildSpec {
     let mut spec = ChildSpec::probe(plan::CUINIT, order.number, limit);
-    spec.probe = EXPERIMENT.to_owned();
+    EXPERIMENT.clone_into(&mut spec.probe);
     spec.notes = notes(order);
     spec.traced = order.change == Change::Traced;
     // Compiling the embedded kernel would leave a cache in the user's home.
