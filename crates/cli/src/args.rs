@@ -58,6 +58,12 @@ pub(crate) struct CheckArgs {
     /// as it is done by itself when a probe hangs; as root it sees most
     #[arg(long)]
     pub(crate) stuck: bool,
+    /// When to run cuInit again with one thing changed at a time (without LD_PRELOAD, one GPU
+    /// alone, …), in children that change nothing here: auto is when that may settle a cause that
+    /// is not certain yet, and --experiment alone is always
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto",
+        default_missing_value = "always", num_args = 0..=1, require_equals = true)]
+    pub(crate) experiment: ExperimentWhen,
     /// Take files of the machine from below this folder, such as a host's root in a container
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
@@ -159,6 +165,18 @@ pub(crate) struct TraceArgs {
     /// The program and its arguments
     #[arg(required_unless_present = "pid", last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// When to make experiments.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExperimentWhen {
+    /// When CUDA shows a symptom whose cause is not certain and that may settle it, in the time left.
+    #[default]
+    Auto,
+    /// Whenever one can tell something.
+    Always,
+    /// Not at all.
+    Never,
 }
 
 /// Form of a report.

@@ -55,6 +55,11 @@ pub(crate) fn print(exit: Exit, write: impl FnOnce(&mut Vec<u8>) -> io::Result<(
     }
 }
 
+/// Says one line on standard error. There is nobody to tell when that fails.
+pub(crate) fn say(message: &str) {
+    let _ = writeln!(io::stderr(), "gpudx: {}", render::clean::clean(message));
+}
+
 /// Writes one line to standard error. There is nobody to tell when that fails.
 pub(crate) fn complain(message: &str, exit: Exit) -> Exit {
     let line = render::clean::clean(message);

@@ -10,11 +10,12 @@ use facts::parse::elf_gsp::{self, GspSummary};
 use facts::parse::{decompress, elf};
 use facts::raw::RawSet;
 use probe::source::{
-    HostOptions, SourceError, TextInput, collect_case, collect_context, collect_host, collect_text,
+    ExperimentOrder, HostOptions, SourceError, TextInput, collect_case, collect_context,
+    collect_experiment, collect_host, collect_text, experiment_not_made,
 };
 use probe::supervise::Waiting;
 
-use crate::args::CheckArgs;
+use crate::args::{CheckArgs, ExperimentWhen};
 use crate::progress::Progress;
 
 /// Time for a whole `check` where none is asked for.
@@ -38,13 +39,35 @@ pub(crate) fn context(args: &CheckArgs, spent: Duration, trial: u32, raw: &mut R
     raw.append(collect_context(&options, trial, &mut |waiting| show(&progress, waiting)));
 }
 
+/// The time for everything.
+pub(crate) fn deadline(args: &CheckArgs) -> Duration {
+    args.deadline.unwrap_or(DEADLINE)
+}
+
+/// Makes one experiment within this time.
+pub(crate) fn experiment(order: &ExperimentOrder, limit: Duration) -> RawSet {
+    let progress = Progress::new();
+    let what = order.change.words();
+    collect_experiment(order, limit, &mut |waiting| {
+        if let Some(child) = waiting.first() {
+            progress.waiting(&format!("cuInit {what}"), child.elapsed, child.limit);
+        }
+    })
+}
+
+/// Records why an experiment that was listed is not made.
+pub(crate) fn no_experiment(order: &ExperimentOrder, reason: &str) -> RawSet {
+    experiment_not_made(order, reason)
+}
+
 fn host_options(args: &CheckArgs) -> HostOptions {
     HostOptions {
         root: args.root.clone(),
-        deadline: args.deadline.unwrap_or(DEADLINE),
+        deadline: deadline(args),
         trials: args.trials.unwrap_or(TRIALS),
         context: args.context,
         stuck: args.stuck,
+        experiments: args.experiment != ExperimentWhen::Never,
         // The verdict needs all layers; which of them to show is for the report to decide.
         layers: Vec::new(),
     }

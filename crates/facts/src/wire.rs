@@ -9,6 +9,21 @@ use serde::{Deserialize, Serialize};
 /// Version of this form, written in the manifest of a bundle.
 pub const WIRE_VERSION: u32 = 1;
 
+/// Name of the probe under which experiments are recorded: runs of cuInit that change one thing.
+pub const EXPERIMENT: &str = "experiment";
+
+/// Keys of the notes that tell of an experiment.
+pub mod note {
+    /// What was changed, in the form of [`crate::model::experiment::Change`].
+    pub const CHANGE: &str = "change";
+    /// Why the experiment was worth making.
+    pub const WHY: &str = "why";
+    /// Why it was not made.
+    pub const NOT_MADE: &str = "not-made";
+    /// The driver call that the tracer saw in flight at the end of a traced run.
+    pub const TRACE_IN_FLIGHT: &str = "trace-in-flight";
+}
+
 /// One line of a probe's report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]

@@ -33,13 +33,25 @@
 //! `flaky:COUNTER:ACT:S/N` (a counter in the file COUNTER, shared by all processes, lets S of N
 //! calls succeed and does ACT in the others; the first one fails).
 //!
+//! An act may depend on something: `NAME=CONDITION?ACT`, or several conditions with `&` between them,
+//! which must all hold. CONDITION is `set:VARIABLE` (the variable is not empty), `gpu:INDEX` (the
+//! device is visible by CUDA_VISIBLE_DEVICES), `user:UID` (the effective user), `traced`, `path:TEXT`
+//! (the path of this copy of the library holds the text), `files:N` (the soft limit of open files is
+//! below N), or one of these after `!`. Of several acts of a name the last one whose conditions hold
+//! counts.
+//!
 //! What is answered: `count=N` devices (1), `driver=590.48.01`, `cuda=13010`, `name=NVIDIA H200`,
 //! `capability=9.0`, `computemode=N` (0), `fabric=N` (NVML's state, 0 not supported),
 //! `addressing=N` (0 none, 1 HMM, 2 ATS), `mig=N` (0), `peers=N` (1: can access each other).
+//! Of each GPU's condition NVML answers `pstate=N` (0), `link=5/5/16/16` (PCIe generation now and at
+//! most, lanes now and at most), `utilization=N` (0), `ecc=N` (0), `rows=0/0/0` (replaced, pending,
+//! failed), `field=ID:N` (a field of nvmlDeviceGetFieldValues; others are not supported), and of the
+//! system `confidential=0/1` (on, ready).
 //! `record=PATH` is where each act is written down before it is done (`act NAME`), and where `fork`
 //! and `mischief` write what they did.
 
 mod act;
+mod condition;
 mod cuda;
 mod load;
 mod mischief;

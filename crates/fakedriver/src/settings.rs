@@ -5,12 +5,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::act::Act;
+use crate::condition::Condition;
 
 /// The settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// Calls that do something else than succeed, by their name in the settings.
-    acts: Vec<(String, Act)>,
+    acts: Vec<(String, Vec<Condition>, Act)>,
     /// Number of devices.
     pub(crate) count: u32,
     /// Driver version.
@@ -27,6 +28,20 @@ pub(crate) struct Settings {
     pub(crate) fabric: u8,
     /// NVML's addressing mode.
     pub(crate) addressing: u32,
+    /// NVML's fields, by number.
+    pub(crate) fields: Vec<(u32, u64)>,
+    /// Performance state.
+    pub(crate) pstate: u32,
+    /// PCIe generation now and at most, lanes now and at most.
+    pub(crate) link: [u32; 4],
+    /// Utilization in percent.
+    pub(crate) utilization: u32,
+    /// Memory errors that could not be corrected.
+    pub(crate) ecc: u64,
+    /// Rows replaced, waiting to be replaced, that could not be replaced.
+    pub(crate) rows: [u32; 3],
+    /// Confidential computing: on, and ready.
+    pub(crate) confidential: [u32; 2],
     /// NVML's MIG mode.
     pub(crate) mig: u32,
     /// Whether devices can access each other.
@@ -73,6 +88,13 @@ impl Settings {
             compute_mode: 0,
             fabric: 0,
             addressing: 0,
+            fields: Vec::new(),
+            pstate: 0,
+            link: [5, 5, 16, 16],
+            utilization: 0,
+            ecc: 0,
+            rows: [0; 3],
+            confidential: [0, 1],
             mig: 0,
             peers: 1,
             copy_wrong: false,
@@ -83,7 +105,10 @@ impl Settings {
 
     /// What a call of this name is to do, if anything else than succeed.
     pub(crate) fn act(&self, name: &str) -> Option<&Act> {
-        self.acts.iter().rfind(|(set, _)| set == name).map(|(_, act)| act)
+        let fits = |(set, conditions, _): &&(String, Vec<Condition>, Act)| {
+            set == name && conditions.iter().all(Condition::holds)
+        };
+        self.acts.iter().rfind(fits).map(|(_, _, act)| act)
     }
 
     fn apply(&mut self, setting: &str) -> Option<()> {
@@ -100,21 +125,45 @@ impl Settings {
             ("computemode", _) => self.compute_mode = value.parse().ok()?,
             ("fabric", _) => self.fabric = value.parse().ok()?,
             ("addressing", _) => self.addressing = value.parse().ok()?,
+            ("field", _) => {
+                let (id, number) = value.split_once(':')?;
+                self.fields.push((id.parse().ok()?, number.parse().ok()?));
+            }
+            ("pstate", _) => self.pstate = value.parse().ok()?,
+            ("link", _) => self.link = numbers(value)?,
+            ("utilization", _) => self.utilization = value.parse().ok()?,
+            ("ecc", _) => self.ecc = value.parse().ok()?,
+            ("rows", _) => self.rows = numbers(value)?,
+            ("confidential", _) => self.confidential = numbers(value)?,
             ("mig", _) => self.mig = value.parse().ok()?,
             ("peers", _) => self.peers = value.parse().ok()?,
             ("record", _) => self.record = Some(value.to_owned()),
             ("copy", "wrong") => self.copy_wrong = true,
             ("kernel", "wrong") => self.kernel_wrong = true,
             ("load" | "cuinit" | "context" | "alloc" | "copy" | "kernel" | "nvml", _) => {
-                self.acts.push((name.to_owned(), act(value)?));
+                self.add_act(name, value)?;
             }
             _ if name.starts_with("nvml.") || name.starts_with("cuda.") => {
-                self.acts.push((name.to_owned(), act(value)?));
+                self.add_act(name, value)?;
             }
             _ => return None,
         }
         Some(())
     }
+
+    fn add_act(&mut self, name: &str, value: &str) -> Option<()> {
+        let (conditions, value) = value.split_once('?').unwrap_or(("", value));
+        let conditions = conditions.split('&').filter(|condition| !condition.is_empty());
+        let conditions: Option<Vec<Condition>> = conditions.map(Condition::parse).collect();
+        self.acts.push((name.to_owned(), conditions?, act(value)?));
+        Some(())
+    }
+}
+
+/// Numbers with `/` between them.
+fn numbers<const COUNT: usize>(text: &str) -> Option<[u32; COUNT]> {
+    let numbers: Option<Vec<u32>> = text.split('/').map(|number| number.parse().ok()).collect();
+    numbers?.try_into().ok()
 }
 
 fn act(text: &str) -> Option<Act> {

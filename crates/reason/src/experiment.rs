@@ -1,7 +1,13 @@
 //! Experiments: probes that cost more than they tell on a sound machine, and when they are worth
 //! it. Pure; only the program that called runs them and weighs again.
 
+mod ladder;
+#[cfg(test)]
+mod tests;
+
 use facts::{Facts, Origin};
+
+pub use self::ladder::{Rung, beyond_init, control, due, ladder, no_more, usual};
 
 use crate::readings;
 
@@ -56,54 +62,4 @@ fn nearly_full(memory_mib: Option<(u64, u64)>) -> Option<String> {
 fn sign_in_the_log(facts: &Facts) -> Option<(String, Origin)> {
     let (xid, event) = facts.log.xids().next()?;
     Some((format!("the kernel log has Xid {xid}"), event.origin.clone()))
-}
-
-#[cfg(test)]
-mod tests {
-    use facts::model::cuda::{Stage, Trial, TrialResult};
-    use facts::model::nvml::NvmlGpu;
-    use facts::{Origin, Seen};
-
-    use super::*;
-
-    fn working() -> Facts {
-        let mut facts = Facts::default();
-        facts.cuda.trials.push(Trial {
-            stage: Stage::Device,
-            result: TrialResult::Code(0),
-            fresh_process: Some(true),
-            hmm_disabled: None,
-            seconds: None,
-            traced: false,
-            what: "cuInit".to_owned(),
-            under: None,
-            origin: Origin::item("probe:cuinit#1"),
-        });
-        facts
-    }
-
-    fn with_gpu(gpu: NvmlGpu) -> Facts {
-        let mut facts = working();
-        facts.nvml.gpus.push(Seen::new(gpu, Origin::item("probe:nvml#1")));
-        facts
-    }
-
-    #[test]
-    fn a_sound_machine_pays_for_no_context() {
-        assert_eq!(wanted(&working()), None);
-        let mode = |mode: &str| NvmlGpu { compute_mode: Some(mode.into()), ..NvmlGpu::default() };
-        assert_eq!(wanted(&with_gpu(mode("Default"))), None);
-        assert!(wanted(&with_gpu(mode("Prohibited"))).is_some());
-        let full = NvmlGpu { memory_mib: Some((80_000, 81_000)), ..NvmlGpu::default() };
-        assert!(wanted(&with_gpu(full)).is_some());
-    }
-
-    #[test]
-    fn no_experiment_where_cuinit_fails_or_a_context_was_made() {
-        assert_eq!(wanted(&Facts::default()), None);
-        let mut facts = with_gpu(NvmlGpu { mig: Some(true), ..NvmlGpu::default() });
-        assert!(wanted(&facts).is_some());
-        facts.cuda.trials[0].stage = Stage::Free;
-        assert_eq!(wanted(&facts), None);
-    }
 }

@@ -1,6 +1,7 @@
 //! Questions that several causes ask of the facts, each answered in one place.
 
 use facts::model::cuda::{Stage, Trial, TrialResult};
+use facts::model::experiment::{Change, Effect};
 use facts::model::log::LogEvent;
 use facts::model::node::{Node, NodeKind, NodeOpen};
 use facts::model::nvml::NvmlResult;
@@ -358,6 +359,32 @@ pub fn blocked_task(facts: &Facts) -> Option<&LogEvent> {
     facts.log.with("HUNG_TASK").next().or_else(listed)
 }
 
+/// The GPU with which cuInit fails while it works with each of the others alone, as experiments have
+/// shown: in words.
+pub fn odd_gpu(facts: &Facts) -> Option<Seen<String>> {
+    let alone = |wanted: &dyn Fn(Effect) -> bool| -> Vec<(&str, &Origin)> {
+        let made = facts.experiments.iter().filter(|made| wanted(made.effect));
+        made.filter_map(|made| match &made.change {
+            Change::OneGpu(uuid) => Some((uuid.as_str(), &made.origin)),
+            _ => None,
+        })
+        .collect()
+    };
+    let works = alone(&|effect| effect == Effect::Works);
+    let fails = alone(&|effect| matches!(effect, Effect::Same | Effect::Differs));
+    let (_, origin) = fails.first()?;
+    if works.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = fails.iter().map(|(uuid, _)| *uuid).collect();
+    let statement = format!(
+        "cuInit fails with {} alone visible, and works with each of {} others alone",
+        names.join(", "),
+        works.len()
+    );
+    Some(Seen::new(statement, (*origin).clone()))
+}
+
 /// A success with a part of the GPUs visible, and with HMM as it is.
 pub fn works_with_some_gpus(facts: &Facts) -> Option<&Trial> {
     const MARKS: [&str; 6] = [
@@ -370,6 +397,12 @@ pub fn works_with_some_gpus(facts: &Facts) -> Option<&Trial> {
     ];
     facts.cuda.trials.iter().find(|trial| {
         let under = trial.under.as_deref().unwrap_or_default();
+        // Without the variable all are visible.
+        let all =
+            ["without CUDA_VIS", "unset CUDA_VIS", "-u CUDA_VIS", "CUDA_VISIBLE_DEVICES unset"];
+        if all.iter().any(|mark| under.contains(mark)) {
+            return false;
+        }
         let part = MARKS.iter().any(|mark| under.contains(mark));
         trial.ok() && part && !under.contains("uvm_disable_hmm")
     })

@@ -22,6 +22,7 @@ pub fn write(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
     for finding in &diagnosis.causes {
         cause(out, finding)?;
     }
+    experiments(out, report)?;
     ruled_out(out, diagnosis)?;
     unknown(out, diagnosis)?;
     next(out, diagnosis)?;
@@ -96,6 +97,19 @@ pub(crate) fn remedy(out: &mut impl Write, remedy: &Remedy) -> io::Result<()> {
     }
     for measure in &remedy.will_not_help {
         writeln!(out, "- Will not help: {}", escape(measure))?;
+    }
+    writeln!(out)
+}
+
+fn experiments(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
+    let made = view::experiments(report.facts);
+    if made.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "### Experiments\n\n| cuInit | | |\n|---|---|---|")?;
+    for row in made {
+        let (change, result) = (escape(&row.change), escape(&row.result));
+        writeln!(out, "| {change} | {} | {result} |", row.word)?;
     }
     writeln!(out)
 }

@@ -24,6 +24,7 @@ pub fn write(out: &mut impl Write, report: &Report<'_>, options: Options) -> io:
     verdict(&mut screen, report)?;
     symptoms(&mut screen, report.diagnosis)?;
     causes::write(&mut screen, report.diagnosis)?;
+    experiments(&mut screen, report)?;
     ruled_out(&mut screen, report.diagnosis)?;
     remedy::write_all(&mut screen, report.diagnosis)?;
     next(&mut screen, report.diagnosis)?;
@@ -101,6 +102,20 @@ fn symptoms<W: Write>(screen: &mut Screen<'_, W>, diagnosis: &Diagnosis) -> io::
     screen.gap();
     screen.line(&[Span::new("Symptoms", Role::Strong)])?;
     screen.grid(2, &rows)
+}
+
+/// What was tried in children, and what each change made of the result.
+fn experiments<W: Write>(screen: &mut Screen<'_, W>, report: &Report<'_>) -> io::Result<()> {
+    let made = view::experiments(report.facts);
+    if made.is_empty() {
+        return Ok(());
+    }
+    screen.line(&[Span::new("Experiments, one thing changed in each", Role::Strong)])?;
+    let cells = |row: &view::ExperimentRow| {
+        let role = if row.tells { Role::Strong } else { Role::Dim };
+        vec![Span::plain(&row.change), Span::new(row.word, role), Span::plain(&row.result)]
+    };
+    screen.grid(2, &made.iter().map(cells).collect::<Vec<_>>())
 }
 
 fn ruled_out<W: Write>(screen: &mut Screen<'_, W>, diagnosis: &Diagnosis) -> io::Result<()> {

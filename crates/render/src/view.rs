@@ -1,10 +1,12 @@
 //! What all formats show, in the user's words: one plain model that the terminal and Markdown
 //! print, made from a diagnosis without any decision of its own about causes.
 
+mod experiments;
 mod head;
 mod machine;
 mod ruled_out;
 
+pub use experiments::{ExperimentRow, experiments, result as experiment_result};
 pub use head::head;
 pub use machine::{Machine, machine};
 pub use ruled_out::{RuledOutRow, ruled_out};

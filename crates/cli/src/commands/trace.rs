@@ -41,8 +41,7 @@ pub(crate) fn run(args: &TraceArgs) -> Exit {
         Some(pid) => Target::Attach(pid),
         None => Target::Launch(args.command.clone()),
     };
-    let options =
-        Options { deadline: args.deadline, hold: args.block, fail: args.fail.clone() };
+    let options = Options { deadline: args.deadline, hold: args.block, fail: args.fail.clone() };
     let mut lines = Lines::default();
     // There is nobody to tell when the trace cannot be written, and the program goes on.
     let mut tell = |event: &Event<'_>| {

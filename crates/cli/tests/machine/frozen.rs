@@ -6,9 +6,13 @@ use std::process::{Command, Stdio};
 use libtest_mimic::Trial;
 
 use crate::common::{Outcome, Report, check_with, skipped, stand_in, test};
+use crate::experiments::experiments;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![test("an_unkillable_cuinit_is_reported_and_left", unkillable)]
+    vec![
+        test("an_unkillable_cuinit_is_reported_and_left", unkillable),
+        test("an_unkillable_experiment_is_reported_and_ends_the_ladder", unkillable_rung),
+    ]
 }
 
 /// A file system that is frozen until this is dropped.
@@ -101,4 +105,39 @@ fn unkillable() -> Outcome {
     let pid = stuck["pid"].as_u64().unwrap_or(0);
     report.must(probes_left(folder.path(), pid).is_empty(), "nothing else is left")?;
     report.must(report.ids("symptoms").contains(&"cuda.init-hangs"), "the hang is a symptom")
+}
+
+/// It fails as it is; without what is preloaded it sleeps where nothing can end it.
+fn unkillable_rung() -> Outcome {
+    let frozen = match Frozen::make() {
+        Ok(frozen) => frozen,
+        Err(why) => return skipped(why),
+    };
+    let folder = stand_in()?;
+    let file = shown(&frozen.path().join("file"));
+    let settings = format!("cuinit=600,cuinit=!set:LD_PRELOAD?dstate:{file}");
+    let mut check = check_with(folder.path(), &settings, &["--deadline", "6s"]);
+    check.env("LD_PRELOAD", "libm.so.6").env("CUDA_VISIBLE_DEVICES", "0");
+    // The stuck child must not hold this test's pipe: a file takes the report.
+    let out = folder.path().join("report.json");
+    check.stdout(std::fs::File::create(&out)?).stderr(Stdio::null());
+    let status = check.status()?;
+    let text = std::fs::read(&out)?;
+    let output = std::process::Output { status, stdout: text, stderr: Vec::new() };
+    let report = Report::from(&output)?;
+    let made = experiments(&report);
+    let result = |index: usize| made.get(index).and_then(|made| made["result"].as_str());
+    report.must(
+        result(0).is_some_and(|result| result.contains("cannot be killed")),
+        "it is told that it cannot be killed",
+    )?;
+    report.must(
+        result(1).is_some_and(|result| result.contains("left a process behind")),
+        "and no other one is made",
+    )?;
+    let probes = report.json["probes"].as_array().into_iter().flatten();
+    let mut stuck = probes.filter(|run| run["outcome"] == "unkillable");
+    let pid = stuck.next().and_then(|run| run["stuck"]["pid"].as_u64()).unwrap_or(0);
+    report.must(pid != 0, "its process is named")?;
+    report.must(probes_left(folder.path(), pid).is_empty(), "nothing else is left")
 }

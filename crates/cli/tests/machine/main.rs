@@ -4,6 +4,7 @@
 //! they lack on standard error and count as passed.
 
 mod common;
+mod experiments;
 mod frozen;
 mod hostile;
 mod outcomes;
@@ -13,6 +14,7 @@ mod unchanged;
 
 fn main() -> std::process::ExitCode {
     let mut trials = outcomes::trials();
+    trials.extend(experiments::trials());
     trials.extend(frozen::trials());
     trials.extend(unchanged::trials());
     trials.extend(surroundings::trials());

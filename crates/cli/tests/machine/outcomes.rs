@@ -14,6 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         test("a_failure_after_cuinit_is_told_at_its_stage", after_init),
         test("a_sign_of_trouble_calls_for_a_context", experiment),
         test("one_hanging_query_of_nvml_hides_no_other", nvml_query_hangs),
+        test("a_gpu_in_bad_condition_is_told_by_nvml", condition),
     ]
 }
 
@@ -120,4 +121,30 @@ fn experiment() -> Outcome {
     report.must(report.ids("symptoms").contains(&"cuda.context-fails"), "the context fails")?;
     let report = Report::of(&mut check_with(folder.path(), "computemode=3", &[]))?;
     report.must(report.ids("symptoms").is_empty(), "the mode alone is no symptom")
+}
+
+/// What NVML is asked about a GPU's condition reaches the causes that need it.
+fn condition() -> Outcome {
+    let folder = stand_in()?;
+    for (settings, cause, verdict) in [
+        ("rows=0/0/1", "gpu.memory-fault", "confirmed"),
+        ("rows=2/1/0,field=230:1", "gpu.memory-fault", "likely"),
+        ("field=230:2", "gpu.needs-reset", "confirmed"),
+        ("link=3/5/8/16,utilization=97", "pci.link-degraded", ""),
+        ("confidential=1/0,cuinit=802", "platform.cc-not-ready", "confirmed"),
+    ] {
+        let report = Report::of(&mut check_with(folder.path(), settings, &["--trials", "1"]))?;
+        let causes = report.json["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let found = causes.iter().find(|found| found["id"] == cause);
+        let told = found.and_then(|found| found["verdict"].as_str());
+        report.must(
+            told.is_some_and(|told| told == verdict || verdict.is_empty()),
+            &format!("{settings}: {cause} is {verdict}, not {told:?}"),
+        )?;
+    }
+    for settings in ["", "link=1/5/16/16", "field=230:0,ecc=0", "confidential=1/1"] {
+        let report = Report::of(&mut check_with(folder.path(), settings, &["--trials", "1"]))?;
+        report.must(report.state() == "healthy", &format!("{settings:?} is healthy"))?;
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@ use libtest_mimic::Trial;
 use synth::driver_packages::{Branch, real_driver};
 
 use crate::common::{Outcome, Report, gpudx, is_root, skipped, test};
+use crate::experiments::experiments;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -12,6 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         test("real_libraries_of_another_version", other_version),
         test("real_libraries_closed_uvm_node", closed_uvm_node),
         test("real_libraries_fabric_not_initialized", fabric),
+        test("real_libraries_under_experiments", under_experiments),
     ]
 }
 
@@ -116,4 +118,48 @@ fn fabric() -> Outcome {
     each_branch("control:0x136=value:2", |report| {
         report.must(symptom_has(report, "answers 802 "), "cuInit answers 802")
     })
+}
+
+/// The real library with one thing changed at a time: an index that no GPU has, and too few open
+/// files. What is preloaded here is the kernel side itself, without which it fails in another way.
+fn under_experiments() -> Outcome {
+    let kernel_side = synth::artifacts::fakerm()?;
+    for branch in BRANCHES {
+        let driver = match real_driver(branch) {
+            Ok(driver) => driver,
+            Err(why) => {
+                skipped(why)?;
+                continue;
+            }
+        };
+        let check = |script: &str| {
+            let all = format!("{script} exec \"$GPUDX\" check --format json --experiment");
+            Report::of(
+                std::process::Command::new("sh")
+                    .args(["-c", &all])
+                    .env("GPUDX", env!("CARGO_BIN_EXE_gpudx"))
+                    .env("LD_LIBRARY_PATH", &driver.folder)
+                    .env("LD_PRELOAD", &kernel_side)
+                    .env("GPUDX_FAKERM", format!("version={}", driver.version)),
+            )
+        };
+        let report = check("export CUDA_VISIBLE_DEVICES=7;")?;
+        made(&report, "without-hooks", &["same", "differs"])?;
+        made(&report, "all-gpus", &["works"])?;
+        made(&report, "nothing", &["same"])?;
+        let first = report.ids("causes").first().copied().unwrap_or("");
+        report.must(first == "process.visible-devices", "the variable is the cause")?;
+        let report = check("ulimit -S -n 16;")?;
+        made(&report, "limit", &["works"])?;
+        let first = report.ids("causes").first().copied().unwrap_or("");
+        report.must(first == "process.open-files-low", "the limit is the cause")?;
+    }
+    Ok(())
+}
+
+fn made(report: &Report, change: &str, effects: &[&str]) -> Outcome {
+    let all = experiments(report);
+    let found = all.iter().find(|made| made["change"] == change);
+    let effect = found.and_then(|made| made["effect"].as_str()).unwrap_or("");
+    report.must(effects.contains(&effect), &format!("{change} is {effect:?}: {all:?}"))
 }

@@ -41,13 +41,19 @@ const MOST_FAILURES: usize = 40;
 
 /// Fails every call of which this holds: each run shows the next one. Then cuInit must answer as
 /// the row of the table says, whose fault was there each time, too.
-fn check(driver: &RealDriver, fault: &str, answer: &str, is_it: &dyn Fn(&Value) -> bool) -> Outcome {
+fn check(
+    driver: &RealDriver,
+    fault: &str,
+    answer: &str,
+    is_it: &dyn Fn(&Value) -> bool,
+) -> Outcome {
     let mut failures: Vec<String> = Vec::new();
     while failures.len() < MOST_FAILURES {
         let (records, code) = answered(driver, &failures)?;
         let count = of(&records, "return").filter(|record| record["injected"] == true).count();
         must(count == failures.len(), &format!("{failures:?} are told as gpudx's own"), &records)?;
-        let fresh = |call: &&Value| is_it(call) && !failures.contains(&format!("{}={answer}", call["n"]));
+        let fresh =
+            |call: &&Value| is_it(call) && !failures.contains(&format!("{}={answer}", call["n"]));
         if let Some(call) = of(&records, "enter").find(fresh) {
             failures.push(format!("{}={answer}", call["n"]));
             continue;

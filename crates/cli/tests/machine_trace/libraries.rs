@@ -217,7 +217,8 @@ fn held_at(driver: &RealDriver, call: &Value) -> Outcome {
     let arguments = ["--block", &number];
     let mut running = Running(command(driver, &traced, "", &arguments)?.spawn()?);
     traced.wait_until("the held call", |records| {
-        of(records, "note").any(|note| note["text"].as_str().is_some_and(|text| text.contains("held")))
+        of(records, "note")
+            .any(|note| note["text"].as_str().is_some_and(|text| text.contains("held")))
     })?;
     // What ends the trace is the request to end it, as an interrupt at a terminal would.
     Command::new("kill").args(["-INT", &running.0.id().to_string()]).status()?;

@@ -8,6 +8,7 @@ use crate::version::DriverVersion;
 /// Fills what one layer tells about another.
 pub(super) fn apply(facts: &mut Facts) {
     super::told::apply(facts);
+    super::probes::experiment::conclude(facts);
     running_firmware(facts);
     counted_gpus(facts);
     super::sides::apply(facts);

@@ -2,13 +2,15 @@
 
 use crate::model::node::NodeOpen;
 use crate::model::probe_run::{ProbeCall, ProbeRun};
+use crate::model::process::Refusal;
 use crate::model::{Complaint, Facts};
-use crate::observed::{Errno, Observed};
+use crate::observed::{Errno, Observed, Seen};
 use crate::raw::{ItemName, RawItem};
 use crate::version::DriverVersion;
-use crate::wire::{End, Outcome, Record};
+use crate::wire::{EXPERIMENT, End, Outcome, Record};
 
 mod cuda;
+pub(super) mod experiment;
 mod nvml;
 
 /// Reads one probe's records.
@@ -25,6 +27,7 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
         "process" => process(&run, facts),
         "frameworks" => frameworks(&run, facts),
         "stuck" => stuck(&run, facts),
+        EXPERIMENT => experiment::apply(&run, facts),
         _ => {}
     }
     facts.probes.push(run);
@@ -174,8 +177,26 @@ fn process(run: &ProbeRun, facts: &mut Facts) {
     if let Some(bytes) = number("shm-free-bytes") {
         facts.process.shm_free_bytes = Observed::seen(bytes, run.origin.clone());
     }
+    if let Some(call) = run.call("start-threads").filter(|call| errno(call.code) == Errno::EAGAIN) {
+        facts.process.refusals.push(Seen::new(Refusal::Thread, call.origin.clone()));
+    }
+    pids_limits(run, facts);
     if let Some(euid) = number("euid").and_then(|euid| u32::try_from(euid).ok()) {
         facts.node.euid.or_better(Observed::seen(euid, run.origin.clone()));
+    }
+}
+
+/// The lowest limit of the process's cgroup and those above it.
+fn pids_limits(run: &ProbeRun, facts: &mut Facts) {
+    let told = run.notes.iter().filter(|(key, _)| key == "pids-max");
+    let limits = told.filter_map(|(_, text)| match text.split_once(' ')?.0 {
+        "max" => Some(None),
+        number => Some(Some(number.parse::<u64>().ok()?)),
+    });
+    let Some(lowest) = limits.min_by_key(|limit| limit.unwrap_or(u64::MAX)) else { return };
+    let known = facts.process.pids_max.value().copied();
+    if known.is_none_or(|known| lowest.unwrap_or(u64::MAX) < known.unwrap_or(u64::MAX)) {
+        facts.process.pids_max = Observed::seen(lowest, run.origin.clone());
     }
 }
 
@@ -187,5 +208,124 @@ fn frameworks(run: &ProbeRun, facts: &mut Facts) {
     if let Some(toolkit) = toolkit {
         let origin = toolkit.origin.clone();
         facts.framework.nvcc.or_better(Observed::seen(toolkit.value.1, origin));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::experiment::{Change, Effect};
+    use crate::model::process::Lever;
+    use crate::raw::RawSet;
+
+    /// The facts of these records, each a probe with its trial and lines.
+    fn facts(records: &[(&str, u32, &str)]) -> Facts {
+        let items = records.iter().map(|(name, trial, lines)| {
+            let name = ItemName::Probe { name: (*name).to_owned(), trial: *trial };
+            RawItem::new(name, lines.as_bytes())
+        });
+        crate::extract(&items.collect::<RawSet>())
+    }
+
+    fn run(change: &str, code: i64) -> String {
+        format!(
+            "{{\"record\":\"note\",\"key\":\"change\",\"value\":\"{change}\"}}\n{}",
+            trial(code)
+        )
+    }
+
+    fn trial(code: i64) -> String {
+        format!(
+            "{{\"record\":\"call\",\"call\":\"load\",\"code\":0}}\n\
+             {{\"record\":\"call\",\"call\":\"cuInit\",\"code\":{code}}}\n\
+             {{\"record\":\"end\",\"outcome\":\"returned\",\"code\":0,\"seconds\":0.1}}\n"
+        )
+    }
+
+    #[test]
+    fn an_experiment_counts_only_where_the_runs_without_it_agree() {
+        let (fails, works) = (trial(999), trial(0));
+        let (cured, hooked) = (run("without-hooks", 0), run("without-mps", 999));
+        let made = ("experiment", 1, cured.as_str());
+        let in_vain = ("experiment", 2, hooked.as_str());
+        let settled = facts(&[("cuinit", 1, &fails), ("cuinit", 2, &fails), made, in_vain]);
+        let effects: Vec<Effect> = settled.experiments.iter().map(|made| made.effect).collect();
+        assert_eq!(effects, [Effect::Works, Effect::Same]);
+        let tried = |facts: &Facts, wanted: Lever| {
+            facts.process.tried(|lever| lever == wanted).map(|(attempt, _)| attempt.helped)
+        };
+        assert_eq!(tried(&settled, Lever::Interposer), Some(true));
+        assert_eq!(tried(&settled, Lever::Mps), Some(false));
+        // One run alone may be an accident.
+        let single = facts(&[("cuinit", 1, &fails), made]);
+        assert_eq!(single.experiments[0].effect, Effect::Works);
+        assert_eq!(tried(&single, Lever::Interposer), None);
+        // The control, which changes nothing, works as well: then nothing was shown.
+        let control = run("nothing", 0);
+        let healed = facts(&[
+            ("cuinit", 1, &fails),
+            ("cuinit", 2, &fails),
+            made,
+            ("experiment", 2, &control),
+        ]);
+        assert_eq!(healed.experiments[0].effect, Effect::Unclear);
+        assert_eq!(tried(&healed, Lever::Interposer), None);
+        assert_eq!(healed.experiments[1].change, Change::Nothing);
+        // Where it works anyway a change that fails is told as such.
+        let worse = run("user 1000", 999);
+        let fine = facts(&[("cuinit", 1, &works), ("experiment", 1, &worse)]);
+        assert_eq!(fine.experiments[0].effect, Effect::Fails);
+    }
+
+    #[test]
+    fn limits_of_all_cgroups_above_count_and_a_refused_thread_is_told() {
+        let lines = concat!(
+            r#"{"record":"note","key":"pids-max","value":"max /sys/fs/cgroup/a/b/pids.max"}"#,
+            "\n",
+            r#"{"record":"note","key":"pids-max","value":"33 /sys/fs/cgroup/a/pids.max"}"#,
+            "\n",
+            r#"{"record":"call","call":"start-threads","code":11}"#,
+        );
+        let facts = facts(&[("process", 1, lines)]);
+        assert_eq!(facts.process.pids_max.value(), Some(&Some(33)));
+        assert!(facts.process.refused(Refusal::Thread).is_some());
+    }
+
+    #[test]
+    fn the_condition_of_a_gpu_is_read() {
+        let call = |call: &str, value: &str| {
+            format!(
+                "{{\"record\":\"call\",\"call\":\"{call}\",\"on\":\"0\",\"code\":0,\"value\":\"{value}\"}}\n"
+            )
+        };
+        let lines = [
+            call("nvmlDeviceGetPerformanceState", "0"),
+            call("nvmlDeviceGetCurrPcieLinkGeneration", "3"),
+            call("nvmlDeviceGetMaxPcieLinkGeneration", "5"),
+            call("nvmlDeviceGetCurrPcieLinkWidth", "8"),
+            call("nvmlDeviceGetMaxPcieLinkWidth", "16"),
+            call("nvmlDeviceGetTotalEccErrors", "1 / 7"),
+            call(
+                "nvmlDeviceGetRemappedRows",
+                "2 uncorrectable, 0 correctable, pending Yes, failed No",
+            ),
+            call("nvmlDeviceGetFieldValues", "retired 0, retired-pending 0, pcie-replays 9"),
+            call("nvmlDeviceGetGridLicensableFeatures_v4", "Unlicensed"),
+            call("nvmlDeviceGetMigDeviceHandleByIndex", "MIG-a MIG-b"),
+        ]
+        .concat();
+        let facts = facts(&[("nvml", 1, &lines)]);
+        let gpu = &facts.nvml.gpus[0].value;
+        let health = &gpu.health;
+        assert_eq!((health.link.generation, health.link.generation_max), (Some(3), Some(5)));
+        assert_eq!((health.link.width, health.link.width_max), (Some(8), Some(16)));
+        assert_eq!(health.link.replays, Some(9));
+        assert_eq!((health.remap_pending, health.remap_failed), (Some(true), Some(false)));
+        assert_eq!(health.remapped_uncorrectable, Some(2));
+        assert_eq!(health.uncorrectable_volatile, Some(1));
+        assert_eq!(health.uncorrectable_aggregate, Some(7));
+        assert_eq!(health.performance_state, Some(0));
+        assert_eq!(gpu.license.as_deref(), Some("Unlicensed"));
+        assert_eq!(facts.share.mig_devices.value().map(Vec::len), Some(2));
     }
 }

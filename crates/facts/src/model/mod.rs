@@ -2,6 +2,7 @@
 
 pub mod cuda;
 pub mod engine;
+pub mod experiment;
 pub mod fabric;
 pub mod firmware;
 pub mod framework;
@@ -24,6 +25,7 @@ pub mod share;
 pub mod task;
 
 pub use cuda::Cuda;
+pub use experiment::Experiment;
 pub use fabric::Fabric;
 pub use firmware::Firmware;
 pub use framework::Framework;
@@ -82,6 +84,8 @@ pub struct Facts {
     pub share: Share,
     /// Frameworks and toolkits.
     pub framework: Framework,
+    /// Experiments, in the order in which they were listed: runs that change one thing.
+    pub experiments: Vec<Experiment>,
     /// Every probe run, with its outcome.
     pub probes: Vec<ProbeRun>,
     /// Tasks of the machine that do not get on, those of probes aside.

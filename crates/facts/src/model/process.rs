@@ -17,6 +17,8 @@ pub struct Process {
     pub env_listed: Vec<(String, Origin)>,
     /// Limits, by their names in /proc/PID/limits.
     pub limits: BTreeMap<String, Seen<Limit>>,
+    /// Up to where this process may raise them itself: the hard values of the same limits.
+    pub hard_limits: BTreeMap<String, Seen<Limit>>,
     /// Limits as loose texts and traces tell them, in order. A text may speak of several
     /// processes, a login shell and a job for example, so that none replaces another.
     pub limits_told: Vec<Seen<(&'static str, Limit)>>,
@@ -83,6 +85,14 @@ pub enum Lever {
     WslLibraries,
     /// The image, for another one on the same machine.
     OtherImage,
+    /// The pipe folder of MPS, taken out of the environment, or MPS itself stopped.
+    Mps,
+    /// CUDA_VISIBLE_DEVICES, unset.
+    VisibleDevices,
+    /// The driver's own libcuda in place of the one that is found first.
+    DriverLibrary,
+    /// The user: root in place of another.
+    Root,
 }
 
 /// A change that was tried.
@@ -92,6 +102,9 @@ pub struct Attempt {
     pub lever: Lever,
     /// Whether it works with the change.
     pub helped: bool,
+    /// True for an experiment of gpudx's own that changed nothing else and whose runs without the
+    /// change agree, before and after it; false for what a person tells.
+    pub controlled: bool,
 }
 
 impl Process {

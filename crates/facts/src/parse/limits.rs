@@ -75,6 +75,16 @@ pub fn proc_limits(text: &str) -> Parsed<Vec<NamedLimit>> {
     parsed
 }
 
+/// Reads the hard limits of /proc/PID/limits, up to which a process may raise the soft ones.
+pub fn proc_hard_limits(text: &str) -> Vec<NamedLimit> {
+    let hard = |content: &str| {
+        let (name, rest) =
+            NAMES.iter().find_map(|name| Some((*name, content.strip_prefix(name)?)))?;
+        Some((name, limit(rest.split_whitespace().nth(1)?, 1)?))
+    };
+    numbered(text).filter_map(|(line, content)| Some(At::new(line, hard(content)?))).collect()
+}
+
 fn proc_line(content: &str) -> Option<(&'static str, Limit)> {
     let (name, rest) = NAMES.iter().find_map(|name| Some((*name, content.strip_prefix(name)?)))?;
     Some((name, limit(rest.split_whitespace().next()?, 1)?))

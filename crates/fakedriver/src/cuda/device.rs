@@ -17,6 +17,15 @@ pub(crate) fn uuid(index: u32) -> [u8; 16] {
     uuid
 }
 
+/// The same as the driver's tools print it.
+pub(crate) fn uuid_text(index: u32) -> String {
+    let hex = format!("{:032x}", u128::from_be_bytes(uuid(index)));
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
+    parts
+        .into_iter()
+        .fold("GPU".to_owned(), |text, part| text + "-" + hex.get(part).unwrap_or_default())
+}
+
 /// PCI bus of a device; domain and slot are 0.
 pub(crate) fn bus(index: u32) -> u32 {
     0x18 + index * 0x10

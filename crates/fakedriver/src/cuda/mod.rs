@@ -9,7 +9,7 @@ mod memory;
 
 use core::ffi::c_int;
 
-pub(crate) use device::{MEMORY_BYTES, bus, uuid};
+pub(crate) use device::{MEMORY_BYTES, bus, uuid_text};
 
 use crate::act;
 use crate::settings::settings;

@@ -3,17 +3,9 @@
 use core::ffi::{c_char, c_int, c_uint};
 
 use super::for_device;
-use crate::cuda::{MEMORY_BYTES, bus, uuid};
+use crate::cuda::{MEMORY_BYTES, bus, uuid_text};
 use crate::put;
 use crate::settings::settings;
-
-fn uuid_text(index: u32) -> String {
-    let hex = format!("{:032x}", u128::from_be_bytes(uuid(index)));
-    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
-    parts
-        .into_iter()
-        .fold("GPU".to_owned(), |text, part| text + "-" + hex.get(part).unwrap_or_default())
-}
 
 /// `NVML_DEVICE_ARCH_*` of the compute capability: Hopper is 9, Blackwell 10.
 fn architecture() -> c_uint {

@@ -108,3 +108,25 @@ unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, to: *mut *mut 
     unsafe { put::value(to, handle(index)) };
     SUCCESS
 }
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlSystemGetConfComputeState(to: *mut u8) -> c_int {
+    if let Some(code) = begin("nvmlSystemGetConfComputeState") {
+        return code;
+    }
+    let [on, _] = settings().confidential;
+    // SAFETY: nvml.h demands a valid structure: environment, feature, tools mode.
+    unsafe { put::fields(to, &[(0, 0), (4, on), (8, 0)]) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlSystemGetConfComputeGpusReadyState(to: *mut c_uint) -> c_int {
+    if let Some(code) = begin("nvmlSystemGetConfComputeGpusReadyState") {
+        return code;
+    }
+    let [_, ready] = settings().confidential;
+    // SAFETY: nvml.h demands a valid pointer.
+    unsafe { put::value(to, ready) };
+    SUCCESS
+}

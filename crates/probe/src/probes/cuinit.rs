@@ -4,6 +4,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use facts::model::experiment::Change;
+
 use super::reader::Reader;
 use super::{Options, cuinit_kernel, nodes};
 use crate::child::report::{Failure, Report};
@@ -22,8 +24,12 @@ pub(super) fn run(report: &mut Report, options: &Options) {
         report.note("not-tried", reason);
         return;
     }
-    let load = || Cuda::load().map_err(|text| Failure { code: 1, text: Some(text) });
-    let Ok(cuda) = report.call("load", Some(cuda::LIBRARY), load, |_| None) else { return };
+    let library = match &options.change {
+        Change::Library(path) => path.as_str(),
+        _ => cuda::LIBRARY,
+    };
+    let load = || Cuda::load(library).map_err(|text| Failure { code: 1, text: Some(text) });
+    let Ok(cuda) = report.call("load", Some(library), load, |_| None) else { return };
     if let Some(path) = cuda.path() {
         report.note("mapped-libcuda", real_path(path));
     }

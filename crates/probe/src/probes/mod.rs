@@ -12,6 +12,7 @@ mod module;
 mod module_files;
 mod nodes;
 mod nvml;
+mod nvml_health;
 mod process;
 mod pythons;
 mod reader;
@@ -21,6 +22,7 @@ mod wanted;
 
 use std::path::PathBuf;
 
+use facts::model::experiment::Change;
 use facts::wanted::Group;
 
 use self::reader::Reader;
@@ -99,17 +101,21 @@ pub(crate) struct Options {
     pub(crate) root: PathBuf,
     /// Go beyond cuInit: context, memory, kernel.
     pub(crate) context: bool,
+    /// What an experiment changes.
+    pub(crate) change: Change,
 }
 
 impl Options {
-    /// Reads `--root DIR` and `--context`. `None` for anything else.
+    /// Reads `--root DIR`, `--context` and `--change CHANGE`. `None` for anything else.
     pub(crate) fn parse(words: &[&str]) -> Option<Options> {
-        let mut options = Options { root: PathBuf::from("/"), context: false };
+        let mut options =
+            Options { root: PathBuf::from("/"), context: false, change: Change::Nothing };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
                 "--root" => options.root = PathBuf::from(words.next()?),
                 "--context" => options.context = true,
+                "--change" => options.change = Change::parse(words.next()?)?,
                 _ => return None,
             }
         }
@@ -128,8 +134,11 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), PROBES.len());
         assert!(Group::ALL.iter().all(|group| by_name(group.name()).is_some()));
-        let options = Options::parse(&["--root", "/mnt/x", "--context"]).unwrap();
+        let words = ["--root", "/mnt/x", "--context", "--change", "user 7"];
+        let options = Options::parse(&words).unwrap();
+        assert_eq!(options.change, Change::User(7));
         assert_eq!((options.root, options.context), (PathBuf::from("/mnt/x"), true));
+        assert_eq!(Options::parse(&["--change", "everything"]), None);
         assert_eq!(Options::parse(&["--root"]), None);
         assert_eq!(Options::parse(&["--changes"]), None);
     }

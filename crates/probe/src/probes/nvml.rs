@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use super::cuinit::real_path;
-use super::{Options, nodes};
+use super::{Options, nodes, nvml_health as health};
 use crate::child::report::{Failure, Report};
 use crate::sys::library::Answer;
 use crate::sys::nvml::{self, Device, FabricInfo, Nvml, PciInfo};
@@ -52,6 +52,10 @@ pub(super) fn run(report: &mut Report, _: &Options) {
     for (on, device) in &devices {
         state(report, &nvml, *device, on);
     }
+    health::system(report, &nvml);
+    for (on, device) in &devices {
+        health::device(report, &nvml, *device, on);
+    }
     for (on, device) in &devices {
         let call = "nvmlDeviceGetAddressingMode";
         let work = || nvml.device_addressing(*device);
@@ -59,7 +63,7 @@ pub(super) fn run(report: &mut Report, _: &Options) {
     }
 }
 
-fn ask<T>(
+pub(super) fn ask<T>(
     report: &mut Report,
     call: &str,
     on: Option<&str>,
@@ -100,10 +104,10 @@ fn state(report: &mut Report, nvml: &Nvml, device: Device, on: &str) {
 
 /// A call that answers one number, and the words for its values.
 #[derive(Clone, Copy)]
-struct NumberCall {
-    call: &'static str,
-    function: &'static CStr,
-    words: &'static [(u32, &'static str)],
+pub(super) struct NumberCall {
+    pub(super) call: &'static str,
+    pub(super) function: &'static CStr,
+    pub(super) words: &'static [(u32, &'static str)],
 }
 
 const MINOR: NumberCall = NumberCall {
@@ -145,7 +149,13 @@ const VIRTUALIZATION: NumberCall = NumberCall {
 
 const ADDRESSING_MODES: &[(u32, &str)] = &[(0, "None"), (1, "HMM"), (2, "ATS")];
 
-fn number(report: &mut Report, nvml: &Nvml, device: Device, on: &str, which: NumberCall) {
+pub(super) fn number(
+    report: &mut Report,
+    nvml: &Nvml,
+    device: Device,
+    on: &str,
+    which: NumberCall,
+) {
     let work = || nvml.device_number(which.function, device);
     let _ = ask(report, which.call, Some(on), work, |value| word(which.words, *value));
 }

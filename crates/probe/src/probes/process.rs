@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Options;
 use super::reader::Reader;
 use crate::child::report::Report;
-use crate::sys::{host, process};
+use crate::sys::{errno_of, host, process};
 
 /// Beginnings of the names that are told. Everything else in an environment is the user's own
 /// business and stays out of any report. A reader takes a name that is not told for one that is
@@ -16,7 +16,7 @@ const PREFIXES: [&str; 17] = [
     "SGLANG_", "TF_", "XLA_", "JAX_", "GPU_", "SLURM_", "OMPI_",
 ];
 /// Names that are told beside those.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "PATH",
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
@@ -25,7 +25,12 @@ const NAMES: [&str; 8] = [
     "KUBERNETES_SERVICE_HOST",
     "GOMP_CPU_AFFINITY",
     "OMP_NUM_THREADS",
+    "SUDO_UID",
 ];
+/// Threads that are started at once: libcuda has three of its own after cuInit, NVML none.
+const THREADS: usize = 4;
+/// Most cgroups above the process that are looked at.
+const CGROUPS_LIMIT: usize = 16;
 /// Longest value that is told, in bytes.
 const VALUE_LIMIT: usize = 4096;
 
@@ -39,6 +44,70 @@ pub(super) fn run(report: &mut Report, _: &Options) {
         Err(errno) => report.note("shm-error", errno.to_string()),
     }
     report.note("euid", process::effective_user().to_string());
+    threads(report);
+    for (path, limit) in
+        pids_limits(&std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default())
+    {
+        report.note("pids-max", format!("{limit} {path}"));
+    }
+}
+
+/// Starts as many threads as libcuda does in cuInit, and lets them end at once: where one is refused
+/// here, one is refused there. The errno is that of the first refusal.
+fn threads(report: &mut Report) {
+    let start = || {
+        let (end, wait) = std::sync::mpsc::channel::<()>();
+        let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
+        let mut running = Vec::new();
+        let mut result = Ok(());
+        for _ in 0..THREADS {
+            let wait = std::sync::Arc::clone(&wait);
+            let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+                // Until all have been started, or it is over.
+                let _ = wait.lock().map(|wait| wait.recv());
+            });
+            match thread {
+                Ok(thread) => running.push(thread),
+                Err(error) => {
+                    result = Err(errno_of(&error));
+                    break;
+                }
+            }
+        }
+        drop(end);
+        for thread in running {
+            // It has nothing to tell.
+            let _ = thread.join();
+        }
+        result
+    };
+    let _ = report.system_call("start-threads", None, start);
+}
+
+/// The limits of processes in the process's own cgroup and those above it, each with its file.
+fn pids_limits(cgroup: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for line in cgroup.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) =
+            (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let base = match controllers {
+            "" => "/sys/fs/cgroup",
+            "pids" => "/sys/fs/cgroup/pids",
+            _ => continue,
+        };
+        let folders = Path::new(path).ancestors().take(CGROUPS_LIMIT);
+        for folder in folders.filter(|folder| *folder != Path::new("/")) {
+            let file = format!("{base}{}/pids.max", folder.display());
+            if let Ok(limit) = std::fs::read_to_string(&file) {
+                found.push((file, limit.trim().to_owned()));
+            }
+        }
+    }
+    found
 }
 
 /// Tells the variables that matter, in the form of the kernel's file. This process's own are those

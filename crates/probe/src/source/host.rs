@@ -17,13 +17,13 @@ use super::plan::{
 use crate::supervise::{ChildSpec, Finished, Supervisor, Waiting};
 
 /// How often the caller is told who is waited for.
-const TICK: Duration = Duration::from_millis(100);
+pub(super) const TICK: Duration = Duration::from_millis(100);
 /// Time after which the driver is asked even though a reading of files has not come back. The
 /// probes that ask it run under guard, so nothing is lost but the order.
 const GATE_PATIENCE: Duration = Duration::from_millis(500);
 /// Taken off the deadline, so that giving up on a child that cannot be killed (0.4 s) and telling
 /// the verdict end within half a second after it.
-const DEADLINE_MARGIN: Duration = Duration::from_millis(100);
+pub(super) const DEADLINE_MARGIN: Duration = Duration::from_millis(100);
 /// Kept for reading the kernel log once more after a hang; killing and reading take 0.15 s.
 const LOG_RESERVE: Duration = Duration::from_millis(250);
 /// How long a probe must have run before it counts as hanging, and how much of its time is left
@@ -49,6 +49,8 @@ pub struct HostOptions {
     pub context: bool,
     /// Look for tasks of the machine that do not get on, whether or not a probe hangs.
     pub stuck: bool,
+    /// Experiments may follow: further trials after a hang leave them time.
+    pub experiments: bool,
     /// Only what tells of these layers; all when empty.
     pub layers: Vec<Layer>,
 }
@@ -61,6 +63,7 @@ impl Default for HostOptions {
             trials: 3,
             context: false,
             stuck: false,
+            experiments: false,
             layers: Vec::new(),
         }
     }
@@ -265,7 +268,11 @@ impl<'a> Collection<'a> {
         }
         self.a_trial_failed |= verdict != Trial::Settled;
         self.trouble |= verdict != Trial::Settled;
-        let left = self.left();
+        let mut left = self.left();
+        if self.options.experiments {
+            let (done, wanted) = (self.trials_done, self.options.trials);
+            left -= plan::kept_for_experiments(verdict, done, wanted, left);
+        }
         let next = plan::next_trial(verdict, self.trials_done, self.options.trials, left);
         if let Some(limit) = next {
             self.start(CUINIT, self.trials_done + 1, limit);

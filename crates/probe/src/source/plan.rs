@@ -115,6 +115,38 @@ fn calls(trial: &Finished) -> impl Iterator<Item = (String, i64)> {
     })
 }
 
+/// Shortest time in which an experiment is worth starting, when the run that it is held against
+/// hung. A working cuInit takes 0.2 s a GPU.
+const SHORTEST_EXPERIMENT: Duration = Duration::from_millis(800);
+
+/// Time for the next experiment when so many are to come, itself among them: an equal share of what
+/// is left, so that one that hangs takes little from the others, but enough to tell a hang from a
+/// slow start; where there is not enough for all, the last ones go without. `usual` is how long a
+/// run without the change takes to fail; `None` when it hangs.
+pub(super) fn experiment(
+    left: Duration,
+    to_come: u32,
+    usual: Option<Duration>,
+) -> Option<Duration> {
+    let share = left.checked_div(to_come.max(1))?;
+    let shortest = usual.map_or(SHORTEST_EXPERIMENT, |usual| usual * 2 + SHORTEST_QUICK_TRIAL / 2);
+    (left >= shortest).then_some(share.max(shortest).min(ACTIVE_LIMIT))
+}
+
+/// What a further trial after a hang leaves to experiments, which tell more than the same once more:
+/// half, where the shares of the trials stay long enough.
+pub(super) fn kept_for_experiments(
+    last: Trial,
+    done: u32,
+    wanted: u32,
+    left: Duration,
+) -> Duration {
+    let to_come = wanted.saturating_sub(done);
+    let half = left / 2;
+    let enough = half.checked_div(to_come).is_some_and(|share| share >= SHORTEST_TRIAL);
+    if last == Trial::Hung && enough { half } else { Duration::ZERO }
+}
+
 /// Time for the first trial: half of what is left when others may follow.
 pub(super) fn first_trial(wanted: u32, left: Duration) -> Duration {
     let share = if wanted > 1 { left / 2 } else { left };
@@ -154,6 +186,26 @@ mod tests {
         assert_eq!(next_trial(Trial::Failed, 3, 3, seconds(60)), None);
         assert_eq!(next_trial(Trial::LeftBehind, 1, 3, seconds(60)), None);
         assert_eq!(next_trial(Trial::Settled, 1, 3, seconds(60)), None);
+    }
+
+    #[test]
+    fn experiments_share_what_is_left_and_trials_leave_them_half() {
+        let seconds = Duration::from_secs;
+        assert_eq!(experiment(seconds(6), 3, None), Some(seconds(2)));
+        assert_eq!(experiment(seconds(2), 3, None), Some(SHORTEST_EXPERIMENT));
+        assert_eq!(experiment(Duration::from_millis(700), 3, None), None);
+        assert_eq!(
+            experiment(seconds(2), 3, Some(Duration::from_millis(100))),
+            Some(seconds(2) / 3)
+        );
+        assert_eq!(experiment(seconds(60), 3, None), Some(ACTIVE_LIMIT));
+        let slow = seconds(4) + SHORTEST_QUICK_TRIAL / 2;
+        assert_eq!(experiment(seconds(6), 3, Some(seconds(2))), Some(slow));
+        assert_eq!(experiment(seconds(3), 3, Some(seconds(2))), None);
+        assert_eq!(kept_for_experiments(Trial::Hung, 1, 3, seconds(10)), seconds(5));
+        assert_eq!(kept_for_experiments(Trial::Hung, 1, 5, seconds(6)), Duration::ZERO);
+        assert_eq!(kept_for_experiments(Trial::Failed, 1, 3, seconds(10)), Duration::ZERO);
+        assert_eq!(kept_for_experiments(Trial::Hung, 3, 3, seconds(10)), Duration::ZERO);
     }
 
     #[test]

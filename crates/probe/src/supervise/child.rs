@@ -240,6 +240,7 @@ impl Child {
             return without_output(&self.spec, end);
         }
         let mut unpacked = records::unpack(&self.output.bytes, taken_at);
+        unpacked.begin_with(&self.spec.notes);
         let (outcome, code) = self.outcome(ending, &unpacked);
         if matches!(outcome, Outcome::TimedOut | Outcome::Unkillable) {
             unpacked.add_timed_out_file();
@@ -254,9 +255,9 @@ impl Child {
             code,
             seconds: (seconds * 1e6).round() / 1e6,
             pid: Some(self.pid),
-            stuck: self.stuck,
+            stuck: self.stuck.filter(|_| !self.spec.traced),
             notes: self.notes,
-            traced: false,
+            traced: self.spec.traced,
         };
         finished(&self.spec, end, unpacked, taken_at)
     }
@@ -344,7 +345,9 @@ impl Stream {
 
 /// The result of a child that never ran.
 pub(super) fn without_output(spec: &ChildSpec, end: End) -> Finished {
-    finished(spec, end, Unpacked::default(), seconds_since_epoch())
+    let mut unpacked = Unpacked::default();
+    unpacked.begin_with(&spec.notes);
+    finished(spec, end, unpacked, seconds_since_epoch())
 }
 
 fn finished(spec: &ChildSpec, end: End, mut unpacked: Unpacked, taken_at: Option<u64>) -> Finished {
@@ -378,17 +381,18 @@ fn spawn_image(
     let image = spawn::Image {
         program: &program,
         arguments: &arguments.ok_or(Errno::EINVAL)?,
-        environment: &environment(&spec.environment),
+        environment: &environment(&spec.environment, &spec.without),
         stdout,
         stderr,
     };
     spawn::spawn(&image)
 }
 
-/// This process's variables with some set anew. Names and values need not be UTF-8.
-fn environment(set: &[(OsString, OsString)]) -> Vec<CString> {
-    let inherited =
-        std::env::vars_os().filter(|(name, _)| !set.iter().any(|(other, _)| other == name));
+/// This process's variables with some set anew and some left out. Names and values need not be
+/// UTF-8.
+fn environment(set: &[(OsString, OsString)], without: &[OsString]) -> Vec<CString> {
+    let inherited = std::env::vars_os()
+        .filter(|(name, _)| !set.iter().any(|(other, _)| other == name) && !without.contains(name));
     let line = |(name, value): (OsString, OsString)| {
         CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
     };

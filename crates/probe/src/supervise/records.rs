@@ -77,6 +77,15 @@ impl Unpacked {
         }
     }
 
+    /// Puts notes before everything else.
+    pub(crate) fn begin_with(&mut self, notes: &[(String, String)]) {
+        let own = std::mem::take(&mut self.lines);
+        for (key, value) in notes {
+            self.push(&Record::Note { key: key.clone(), value: value.clone() });
+        }
+        self.lines.extend(own);
+    }
+
     /// Adds a record at the end.
     pub(crate) fn push(&mut self, record: &Record) {
         if let Ok(line) = serde_json::to_vec(record) {

@@ -26,6 +26,12 @@ pub struct ChildSpec {
     pub arguments: Vec<OsString>,
     /// Variables that are set on top of those of this process.
     pub environment: Vec<(OsString, OsString)>,
+    /// Variables of this process that it does not get.
+    pub without: Vec<OsString>,
+    /// Notes that stand before its own records, whatever comes of it.
+    pub notes: Vec<(String, String)>,
+    /// It runs its probe under the tracer: where it is stuck itself tells nothing.
+    pub traced: bool,
     /// Time that it may take. The supervisor's overall deadline may cut it.
     pub limit: Duration,
     /// Most bytes that it may write.
@@ -41,6 +47,9 @@ impl ChildSpec {
             program: None,
             arguments: vec![CHILD_WORD.into(), name.into()],
             environment: Vec::new(),
+            without: Vec::new(),
+            notes: Vec::new(),
+            traced: false,
             limit,
             output_limit_bytes: OUTPUT_LIMIT_BYTES,
         }

@@ -54,8 +54,7 @@ pub(crate) const AARCH64: Architecture = Architecture {
 };
 
 /// The architecture that this binary is for.
-pub(crate) const OWN: Architecture =
-    if cfg!(target_arch = "aarch64") { AARCH64 } else { X86_64 };
+pub(crate) const OWN: Architecture = if cfg!(target_arch = "aarch64") { AARCH64 } else { X86_64 };
 
 /// A system call that the tracer looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,9 +26,9 @@ pub(crate) struct Cuda {
 }
 
 impl Cuda {
-    /// Loads the library.
-    pub(crate) fn load() -> Result<Cuda, String> {
-        Library::load(LIBRARY).map(|library| Cuda { library })
+    /// Loads the library of this name, which is [`LIBRARY`] unless a certain file is meant.
+    pub(crate) fn load(name: &str) -> Result<Cuda, String> {
+        Library::load(name).map(|library| Cuda { library })
     }
 
     /// The file that was loaded.

@@ -106,6 +106,15 @@ pub(crate) fn make_dev_read_only() -> Result<(), Errno> {
     mount(None, c"/dev", libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY | kept)
 }
 
+/// Moves to a mount namespace of its own in which this file reads as empty.
+pub(crate) fn hide_file(path: &CStr) -> Result<(), Errno> {
+    // SAFETY: takes an integer.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+    // Without this step the mount below would show in the namespace that was left.
+    mount(None, c"/", libc::MS_REC | libc::MS_SLAVE)?;
+    mount(Some(c"/dev/null"), path, libc::MS_BIND)
+}
+
 fn mount(source: Option<&CStr>, target: &CStr, flags: libc::c_ulong) -> Result<(), Errno> {
     let source = source.map_or(std::ptr::null(), CStr::as_ptr);
     let nothing = std::ptr::null();

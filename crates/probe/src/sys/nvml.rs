@@ -22,7 +22,7 @@ const FABRIC_INFO_V2: u32 = 0x0200_0024;
 
 /// An `nvmlDevice_t`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Device(*mut c_void);
+pub(crate) struct Device(pub(super) *mut c_void);
 
 /// Where a GPU is on the bus, from `nvmlPciInfo_t`.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ struct RawFieldValue {
 
 /// The library, loaded.
 pub(crate) struct Nvml {
-    library: Library,
+    pub(super) library: Library,
 }
 
 impl Nvml {
@@ -229,17 +229,37 @@ impl Nvml {
 
     /// The recovery action, by `nvmlDeviceGetFieldValues`: 0 none, 1 reset, 2 reboot, ….
     pub(crate) fn device_recovery(&self, device: Device) -> Answer<u64> {
+        let [action] = self.device_fields(device, [FIELD_RECOVERY_ACTION])?;
+        action
+    }
+
+    /// `nvmlDeviceGetFieldValues`: whole numbers of these fields, each with its own answer.
+    pub(crate) fn device_fields<const COUNT: usize>(
+        &self,
+        device: Device,
+        fields: [u32; COUNT],
+    ) -> Answer<[Answer<u64>; COUNT]> {
         type Call = unsafe extern "C" fn(*mut c_void, c_int, *mut RawFieldValue) -> c_int;
-        let mut field = RawFieldValue { field_id: FIELD_RECOVERY_ACTION, ..Default::default() };
-        // SAFETY: type as in nvml.h; one field is asked for and one is given.
+        let mut values =
+            fields.map(|field_id| RawFieldValue { field_id, ..RawFieldValue::default() });
+        let count = c_int::try_from(COUNT).unwrap_or(0);
+        // SAFETY: type as in nvml.h; as many fields are asked for as are given.
         unsafe {
             let call = self.library.function::<Call>(c"nvmlDeviceGetFieldValues")?;
-            answered(call(device.0, 1, &raw mut field))?;
+            answered(call(device.0, count, values.as_mut_ptr()))?;
         }
-        match c_int::try_from(field.nvml_return) {
-            // An unsigned int fills only the lower half of the union (value type 1).
-            Ok(0) if field.value_type == 1 => Ok(field.value & u64::from(u32::MAX)),
-            Ok(0) => Ok(field.value),
+        Ok(values.map(|field| field.number()))
+    }
+}
+
+impl RawFieldValue {
+    /// The whole number in the union, by `nvmlValueType_t`.
+    fn number(&self) -> Answer<u64> {
+        const UNSIGNED_INT: c_uint = 1;
+        match c_int::try_from(self.nvml_return) {
+            // An unsigned int fills only the lower half of the union.
+            Ok(0) if self.value_type == UNSIGNED_INT => Ok(self.value & u64::from(u32::MAX)),
+            Ok(0) => Ok(self.value),
             Ok(code) => Err(Refusal::Code(code)),
             Err(_) => Err(Refusal::Code(c_int::MAX)),
         }

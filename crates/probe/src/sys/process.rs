@@ -1,8 +1,10 @@
 //! Processes: how one ended, signals, and leaving without running anybody's destructors.
 
+use std::ffi::OsString;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use facts::Errno;
+use facts::model::experiment::Limited;
 
 use super::{check, check_long};
 
@@ -95,6 +97,48 @@ pub(crate) fn signal_group(leader: u32, signal: Signal) {
 pub(crate) fn leave(status: i32) -> ! {
     // SAFETY: ends the process; nothing after it runs.
     unsafe { libc::_exit(status) }
+}
+
+/// Ends this process by a signal, as another one ended.
+pub(crate) fn die_of(signal: i32) -> ! {
+    forbid_core_dumps();
+    // SAFETY: integers; the default action of the signals that end a process takes no handler.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, signal);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+        libc::raise(signal);
+    }
+    leave(128 + signal)
+}
+
+/// Runs this binary anew in this process, with these arguments and one more variable. Returns only
+/// when that fails.
+pub(crate) fn become_own_binary(arguments: &[OsString], variable: (&str, &str)) {
+    use std::os::unix::process::CommandExt;
+    let mut command = std::process::Command::new("/proc/self/exe");
+    command.arg0("gpudx").args(arguments).env(variable.0, variable.1);
+    // What is to be done without it is for the caller to decide.
+    let _ = command.exec();
+}
+
+/// Sets a soft limit of this process; `None` for no limit. Above the hard limit it fails.
+pub(crate) fn set_soft_limit(limited: Limited, value: Option<u64>) -> Result<(), Errno> {
+    let resource = match limited {
+        Limited::OpenFiles => libc::RLIMIT_NOFILE,
+        Limited::Processes => libc::RLIMIT_NPROC,
+        Limited::AddressSpace => libc::RLIMIT_AS,
+    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls get one structure that is valid for their whole duration.
+    unsafe {
+        check(libc::getrlimit(resource, &raw mut limit))?;
+        limit.rlim_cur = value.unwrap_or(libc::RLIM_INFINITY);
+        check(libc::setrlimit(resource, &raw const limit))?;
+    }
+    Ok(())
 }
 
 /// The effective user id.

@@ -69,7 +69,8 @@ mod tests {
         assert_eq!(of("12=1"), Ok(eperm));
         let status = Injection { call: 1, answer: Injected::Status(0x51) };
         assert_eq!(of("1=NV_ERR_NO_MEMORY"), Ok(status));
-        for text in ["12", "0=EPERM", "x=EPERM", "1=", "1=0", "1=4096", "1=NV_X", "-1=1", "1=EFOO"] {
+        for text in ["12", "0=EPERM", "x=EPERM", "1=", "1=0", "1=4096", "1=NV_X", "-1=1", "1=EFOO"]
+        {
             assert!(of(text).is_err(), "{text}");
         }
     }

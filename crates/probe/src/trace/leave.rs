@@ -21,8 +21,13 @@ impl Tracer<'_> {
     /// A call of the driver's returned.
     pub(super) fn leave(&mut self, tid: u32, entered: &Entered, result: i64) {
         let elapsed = entered.since.elapsed();
-        let mut answer =
-            Answer { elapsed, outcome: outcome(result), status: None, version: None, injected: false };
+        let mut answer = Answer {
+            elapsed,
+            outcome: outcome(result),
+            status: None,
+            version: None,
+            injected: false,
+        };
         if let Some(injected) = entered.injected {
             self.answer_instead(tid, entered, injected, &mut answer);
         } else {
@@ -51,8 +56,7 @@ impl Tracer<'_> {
             let whose = self.whose(tid, process);
             let address = entered.ioctl.as_ref().and_then(|ioctl| self.status_address(ioctl));
             let bytes = value.to_ne_bytes();
-            let written =
-                address.is_some_and(|address| self.memory.write(whose, address, &bytes));
+            let written = address.is_some_and(|address| self.memory.write(whose, address, &bytes));
             if !written {
                 self.note("the status cannot be written to the program's memory".to_owned());
                 (result, status) = (-i64::from(libc::EFAULT), None);

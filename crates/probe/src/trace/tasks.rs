@@ -111,9 +111,9 @@ impl Tasks {
 
     /// True when nobody but this one thread can hold the lock of the process's memory.
     pub(super) fn is_alone(&self, process: u32) -> bool {
-        self.processes.get(&process).is_some_and(|process| {
-            process.threads == 1 && process.own_memory
-        })
+        self.processes
+            .get(&process)
+            .is_some_and(|process| process.threads == 1 && process.own_memory)
     }
 
     /// The process's name.

@@ -1,6 +1,7 @@
 //! From facts to symptoms.
 
 use facts::model::cuda::{Stage, TrialResult};
+use facts::model::experiment::Effect;
 use facts::model::framework::FrameworkMessage;
 use facts::model::nvml::NvmlResult;
 use facts::{Facts, Observed, Origin};
@@ -110,6 +111,24 @@ fn cuda_init(facts: &Facts, found: &mut Vec<Symptom>) {
         }
     }
     only_under_a_condition(facts, found);
+    only_under_an_experiment(facts, found);
+}
+
+/// It works as it is, and an experiment shows that it fails otherwise, such as for the user on whose
+/// behalf root looks.
+fn only_under_an_experiment(facts: &Facts, found: &mut Vec<Symptom>) {
+    for made in facts.experiments.iter().filter(|made| made.effect == Effect::Fails) {
+        let Some(run) = &made.run else { continue };
+        let how = match run.result {
+            TrialResult::Code(number) => format!("answers {}", named_cuda_code(number)),
+            TrialResult::Hung { .. } => "does not return".to_owned(),
+            TrialResult::Crashed(_) => "crashes".to_owned(),
+            TrialResult::Failed | TrialResult::WrongResult => "does not work".to_owned(),
+        };
+        let summary = format!("{} {how} {}", run.what, made.change.words());
+        let code = if let TrialResult::Code(code) = run.result { Some(code) } else { None };
+        push(found, SymptomId::CudaInitFails, code, summary, &made.origin);
+    }
 }
 
 /// "It works with X", and nothing is said of it without: it does not work without.

@@ -29,6 +29,7 @@ pub fn build(report: &Report<'_>) -> schema::ReportV1 {
             .collect(),
         next: diagnosis.next.iter().map(next).collect(),
         layers: diagnosis.layers.iter().map(layer).collect(),
+        experiments: report.facts.experiments.iter().map(parts::experiment).collect(),
         probes: diagnosis.probes.iter().map(parts::probe).collect(),
         tasks: report.facts.tasks.iter().map(|task| parts::task(task, report.facts)).collect(),
         notes: diagnosis.notes.iter().map(note).collect(),

@@ -1,6 +1,7 @@
 //! The small pieces of the mirror, one function each.
 
-use facts::model::ProbeRun;
+use facts::model::experiment::Effect;
+use facts::model::{Experiment, ProbeRun};
 
 use super::schema;
 
@@ -125,6 +126,30 @@ pub(super) fn probe(run: &ProbeRun) -> schema::Probe {
             .map(|found| schema::Stuck { hang: run.hang().map(hang), ..stuck(found) }),
         notes: run.end_notes.clone(),
         traced: run.traced,
+    }
+}
+
+pub(super) fn experiment(made: &Experiment) -> schema::Experiment {
+    schema::Experiment {
+        trial: made.number,
+        change: made.change.kind(),
+        description: made.change.words(),
+        why: made.why.clone(),
+        effect: effect(made),
+        result: crate::view::experiment_result(made),
+        seconds: made.seconds,
+        origin: origin(&made.origin),
+    }
+}
+
+fn effect(made: &Experiment) -> schema::Effect {
+    match (&made.run, made.effect) {
+        (None, _) => schema::Effect::None,
+        (Some(_), Effect::Works) => schema::Effect::Works,
+        (Some(_), Effect::Fails) => schema::Effect::Fails,
+        (Some(_), Effect::Differs) => schema::Effect::Differs,
+        (Some(_), Effect::Same) => schema::Effect::Same,
+        (Some(_), Effect::Unclear) => schema::Effect::Unclear,
     }
 }
 

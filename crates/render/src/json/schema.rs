@@ -33,6 +33,8 @@ pub struct ReportV1 {
     pub next: Vec<Next>,
     /// One line a layer, bottom to top.
     pub layers: Vec<Layer>,
+    /// Runs of cuInit that changed one thing each, in the order in which they were listed.
+    pub experiments: Vec<Experiment>,
     /// Every run of every probe.
     pub probes: Vec<Probe>,
     /// Tasks of the machine that do not get on, those of probes aside.
@@ -322,6 +324,45 @@ pub enum LayerStatus {
     Blocked,
     /// It does not exist on this machine.
     NotApplicable,
+}
+
+/// A run of cuInit in a child that changes one thing against the run that fails.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Experiment {
+    /// Its number; its run stands among the probes as trial of `experiment`.
+    pub trial: u32,
+    /// What was changed: `without-hooks`, `one-gpu`, `traced`, or `nothing` for the control.
+    pub change: &'static str,
+    /// The same in words, with what it was set to.
+    pub description: String,
+    /// What called for it.
+    pub why: String,
+    /// What the change made of the result.
+    pub effect: Effect,
+    /// What came of the run, or why there is nothing.
+    pub result: String,
+    /// Wall time.
+    pub seconds: f64,
+    /// The record of the run.
+    pub origin: Origin,
+}
+
+/// What a change made of the result, against the runs without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// It fails without the change and works with it.
+    Works,
+    /// It works without the change and fails with it.
+    Fails,
+    /// It fails in another way.
+    Differs,
+    /// It is the same.
+    Same,
+    /// The runs without the change do not agree among themselves.
+    Unclear,
+    /// It was not made, or came to no result.
+    None,
 }
 
 /// One run of one probe.

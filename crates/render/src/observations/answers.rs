@@ -4,6 +4,7 @@ use facts::Layer;
 use facts::model::cuda::{CudaDevice, Trial, TrialResult};
 use facts::model::fabric::ServiceState;
 use facts::model::framework::{Package, Torch};
+use facts::model::health::GpuHealth;
 use facts::model::nvml::{NvmlGpu, NvmlResult};
 use facts::model::{Cuda, Fabric, Framework, Nvml};
 
@@ -52,6 +53,24 @@ fn gpu_text(gpu: &NvmlGpu) -> String {
         ("virtualization", gpu.virtualization.clone()),
         ("license", gpu.license.clone()),
         ("memory", memory),
+        ("", Some(condition(&gpu.health)).filter(|text| !text.is_empty())),
+    ])
+}
+
+fn condition(health: &GpuHealth) -> String {
+    let link = &health.link;
+    let of = |now: Option<u8>, most: Option<u8>| Some(format!("{} of {}", now?, most?));
+    known_parts(&[
+        ("P", health.performance_state.map(|state| state.to_string())),
+        ("utilization", health.utilization_percent.map(|percent| format!("{percent} %"))),
+        ("PCIe generation", of(link.generation, link.generation_max)),
+        ("lanes", of(link.width, link.width_max)),
+        ("replays", link.replays.map(|count| count.to_string())),
+        ("remapped rows", health.remapped_uncorrectable.map(|rows| rows.to_string())),
+        ("remapping pending", health.remap_pending.map(|pending| pending.to_string())),
+        ("remapping failed", health.remap_failed.map(|failed| failed.to_string())),
+        ("uncorrectable errors", health.uncorrectable_volatile.map(|count| count.to_string())),
+        ("in its life", health.uncorrectable_aggregate.map(|count| count.to_string())),
     ])
 }
 

@@ -38,6 +38,12 @@ pub fn enter_environ(item: &RawItem, facts: &mut Facts) {
 /// /proc/self/limits.
 pub(super) fn limits(reading: &Reading, facts: &mut Facts) {
     enter_limits(reading.item, parse::proc_limits, facts);
+    let Some(text) = reading.text() else { return };
+    let mut lines = text.lines();
+    for at in parse::proc_hard_limits(text.as_str()) {
+        let Seen { value: (name, limit), origin } = lines.seen(at);
+        facts.process.hard_limits.insert(name.to_owned(), Seen::new(limit, origin));
+    }
 }
 
 /// pids.max of the cgroup: a number, or `max`.

@@ -8,8 +8,7 @@ use crate::version::CudaVersion;
 use crate::wire::Outcome;
 
 pub(super) fn apply(run: &ProbeRun, facts: &mut Facts) {
-    if let Some(trial) = trial(run) {
-        let mut trial = trial;
+    if let Some(mut trial) = trial(run) {
         trial.hmm_disabled = facts.module.uvm_disable_hmm.value().copied();
         facts.cuda.trials.push(trial);
     }
@@ -52,7 +51,7 @@ fn optional(call: &str) -> bool {
 }
 
 /// The first call that failed decides; else how the run ended.
-fn trial(run: &ProbeRun) -> Option<Trial> {
+pub(super) fn trial(run: &ProbeRun) -> Option<Trial> {
     let failed = run
         .calls
         .iter()

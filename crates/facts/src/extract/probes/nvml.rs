@@ -1,10 +1,12 @@
 //! The `nvml` probe.
 
 use crate::model::Facts;
+use crate::model::health::GpuHealth;
 use crate::model::nvml::{NvmlGpu, NvmlQuery, NvmlResult};
 use crate::model::pci::PciAddress;
 use crate::model::probe_run::{ProbeCall, ProbeRun};
-use crate::observed::{Observed, Seen};
+use crate::model::share::MigDevice;
+use crate::observed::{Observed, Origin, Seen};
 use crate::version::{CudaVersion, DriverVersion};
 use crate::wire::Outcome;
 
@@ -80,6 +82,16 @@ fn answer(call: &ProbeCall, facts: &mut Facts) {
                 facts.nvml.count = Observed::seen(count, origin());
             }
         }
+        ("nvmlSystemGetConfComputeState", _) => {
+            facts.platform.cc_on.or_later(Observed::seen(value == "on", origin()));
+        }
+        ("nvmlSystemGetConfComputeGpusReadyState", _) => {
+            facts.platform.cc_ready.push(Seen::new(value == "ready", origin()));
+        }
+        ("nvmlDeviceGetMigDeviceHandleByIndex", on) => {
+            let gpu = on.as_deref().and_then(|on| on.parse().ok());
+            mig_devices(gpu, value, &origin(), facts);
+        }
         (name, Some(on)) if name.starts_with("nvmlDevice") => {
             if let Ok(index) = on.parse() {
                 describe(gpu(index, call, facts), name, value);
@@ -123,12 +135,85 @@ fn describe(gpu: &mut NvmlGpu, name: &str, value: &str) {
             gpu.fabric_status = value.split(';').nth(1).map(|part| part.trim().to_owned());
         }
         "nvmlDeviceGetRecoveryAction" => gpu.recovery_action = text(),
+        "nvmlDeviceGetGridLicensableFeatures_v4" => gpu.license = text(),
         "nvmlDeviceGetMemoryInfo" | "nvmlDeviceGetMemoryInfo_v2" => {
             let mut parts = value.split('/').map(|part| part.trim().parse());
             if let (Some(Ok(used)), Some(Ok(total))) = (parts.next(), parts.next()) {
                 gpu.memory_mib = Some((used, total));
             }
         }
+        _ => condition(&mut gpu.health, name, value),
+    }
+}
+
+/// What tells of a GPU's condition.
+fn condition(health: &mut GpuHealth, name: &str, value: &str) {
+    let small = || value.parse::<u8>().ok();
+    match name {
+        "nvmlDeviceGetPerformanceState" => {
+            // 32 stands for "unknown".
+            health.performance_state = small().filter(|state| *state <= 15);
+        }
+        "nvmlDeviceGetCurrPcieLinkGeneration" => health.link.generation = small(),
+        "nvmlDeviceGetMaxPcieLinkGeneration" => health.link.generation_max = small(),
+        "nvmlDeviceGetCurrPcieLinkWidth" => health.link.width = small(),
+        "nvmlDeviceGetMaxPcieLinkWidth" => health.link.width_max = small(),
+        "nvmlDeviceGetUtilizationRates" => health.utilization_percent = small(),
+        "nvmlDeviceGetTotalEccErrors" => {
+            let mut counts = value.split('/').map(|count| count.trim().parse().ok());
+            health.uncorrectable_volatile = counts.next().flatten();
+            health.uncorrectable_aggregate = counts.next().flatten();
+        }
+        "nvmlDeviceGetRemappedRows" => {
+            for part in value.split(',').map(str::trim) {
+                match part.split_once(' ') {
+                    Some(("pending", word)) => health.remap_pending = yes(word),
+                    Some(("failed", word)) => health.remap_failed = yes(word),
+                    Some((count, "uncorrectable")) => {
+                        health.remapped_uncorrectable = count.parse().ok();
+                    }
+                    _ => {}
+                }
+            }
+        }
+        "nvmlDeviceGetFieldValues" => {
+            for part in value.split(',').map(str::trim) {
+                match part.split_once(' ') {
+                    Some(("retired-pending", count)) => {
+                        health.remap_pending = health.remap_pending.or(Some(count != "0"));
+                    }
+                    Some(("pcie-replays", count)) => health.link.replays = count.parse().ok(),
+                    _ => {}
+                }
+            }
+        }
         _ => {}
+    }
+}
+
+fn yes(word: &str) -> Option<bool> {
+    match word {
+        "Yes" => Some(true),
+        "No" => Some(false),
+        _ => None,
+    }
+}
+
+/// The MIG devices of one GPU in MIG mode. That there is none is told only as long as no other GPU
+/// has one.
+fn mig_devices(gpu: Option<u32>, uuids: &str, origin: &Origin, facts: &mut Facts) {
+    let devices = uuids.split_whitespace().map(|uuid| MigDevice {
+        gpu,
+        profile: None,
+        uuid: Some(uuid.to_owned()),
+    });
+    let mut devices: Vec<MigDevice> = devices.collect();
+    let known = &mut facts.share.mig_devices;
+    if let Observed::Seen(seen) = known {
+        seen.value.append(&mut devices);
+    } else if devices.is_empty() {
+        known.or_better(Observed::Absent(origin.clone()));
+    } else {
+        *known = Observed::seen(devices, origin.clone());
     }
 }

@@ -125,7 +125,8 @@ fn told(asked: Asked, name: &str, record: &Value) -> Asked {
         if name.starts_with("RM_ALLOC") { Object::Class(object) } else { Object::Control(object) }
     });
     // What another request carried has the name of what was carried.
-    let carried = object.and_then(|_| name.split_once(' ')).map(|(verb, _)| format!("NV_ESC_{verb}"));
+    let carried =
+        object.and_then(|_| name.split_once(' ')).map(|(verb, _)| format!("NV_ESC_{verb}"));
     Asked {
         request: carried.unwrap_or(asked.request),
         object,
@@ -137,8 +138,7 @@ fn told(asked: Asked, name: &str, record: &Value) -> Asked {
 
 fn end(record: &Value) -> End {
     if let Some(name) = record["errno"].as_str() {
-        return Errno::from_name(name)
-            .map_or_else(|| End::FailedAs(name.to_owned()), End::Failed);
+        return Errno::from_name(name).map_or_else(|| End::FailedAs(name.to_owned()), End::Failed);
     }
     End::Returned(record["returned"].as_i64().unwrap_or(0))
 }

@@ -59,6 +59,9 @@ fn weigh(facts: &Facts) -> Weighing {
     asked(facts, &mut weighing);
     logged(facts, &mut weighing);
     refused(facts, &mut weighing);
+    if let Some(odd) = readings::odd_gpu(facts) {
+        weighing.supports(Moderate, odd.value, &odd.origin);
+    }
     if weighing.support.is_empty() {
         return weighing;
     }

@@ -5,6 +5,7 @@ use facts::model::process::Lever;
 use facts::version::DriverVersion;
 use facts::{Facts, Layer, Origin, Seen};
 
+use super::with_own_library;
 use crate::cause::{Cause, LookAlike};
 use crate::causes::sandbox;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
@@ -192,6 +193,9 @@ fn proof(facts: &Facts, library: &Foreign, weighing: &mut Weighing) {
         }
     }
     other_image(facts, weighing);
+    if let Some((true, origin)) = with_own_library(facts) {
+        weighing.confirms("it works with the libcuda of the module's release", origin);
+    }
     if let Some(package) = package(facts) {
         let statement = format!("{} is installed", package.value);
         if contained(facts) {

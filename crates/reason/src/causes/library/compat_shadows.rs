@@ -4,7 +4,7 @@ use facts::model::library::{LibraryFile, LibraryKind};
 use facts::version::DriverVersion;
 use facts::{Facts, Layer, Seen};
 
-use super::{folder, mapped, path_holds, right_one, search_path_without};
+use super::{folder, mapped, path_holds, right_one, search_path_without, with_own_library};
 use crate::cause::{Cause, LookAlike};
 use crate::causes::sandbox;
 use crate::evidence::Strength::{Moderate, Strong};
@@ -62,6 +62,7 @@ fn weigh(facts: &Facts) -> Weighing {
             weighing.needs(Need::LibcudaMapped);
         }
     }
+    by_experiment(facts, &mut weighing);
     if let Some(trial) = mismatch {
         let statement = "cuInit answers 803: libcuda and the module are of different releases";
         weighing.supports(Moderate, statement, &trial.origin);
@@ -80,6 +81,21 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.supports(Moderate, "LD_LIBRARY_PATH names a compat folder", &seen.origin);
     }
     weighing
+}
+
+/// The driver's own library in its place decides, whatever the code.
+fn by_experiment(facts: &Facts, weighing: &mut Weighing) {
+    let Some(file) = mapped(facts).filter(|file| is_compat(file)) else { return };
+    match with_own_library(facts) {
+        Some((true, origin)) => {
+            let statement = format!("it fails with {} and works with the driver's own", file.path);
+            weighing.confirms(statement, origin);
+        }
+        Some((false, origin)) => {
+            weighing.rules_out("the driver's own libcuda fails as well", origin);
+        }
+        None => {}
+    }
 }
 
 fn is_compat(file: &LibraryFile) -> bool {

@@ -3,7 +3,7 @@
 use facts::model::library::{LibraryFile, LibraryKind};
 use facts::{Facts, Layer, Origin, Seen};
 
-use super::{folder, mapped, path_holds, right_one, search_path_without};
+use super::{folder, mapped, path_holds, right_one, search_path_without, with_own_library};
 use crate::cause::{Cause, LookAlike};
 use crate::causes::sandbox;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
@@ -55,12 +55,26 @@ fn weigh(facts: &Facts) -> Weighing {
             "cuInit answers 804: forward compatibility was attempted where it is not supported";
         weighing.supports(Strong, statement, &trial.origin);
         by_library(facts, &mut weighing);
+        by_experiment(facts, &mut weighing);
         by_class(facts, &mut weighing);
         surroundings(facts, &mut weighing);
     } else if let Some(file) = mapped(facts).filter(|file| is_compat(file)) {
         otherwise(facts, file, &mut weighing);
     }
     weighing
+}
+
+/// The driver's own library in its place decides.
+fn by_experiment(facts: &Facts, weighing: &mut Weighing) {
+    match with_own_library(facts) {
+        Some((true, origin)) => {
+            weighing.supports(Strong, "it works with the driver's own libcuda", origin);
+        }
+        Some((false, origin)) => {
+            weighing.rules_out("the driver's own libcuda fails as well", origin);
+        }
+        None => {}
+    }
 }
 
 fn is_compat(file: &LibraryFile) -> bool {

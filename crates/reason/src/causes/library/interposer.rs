@@ -1,6 +1,7 @@
 //! `library.interposer`
 
 use facts::model::ProbeRun;
+use facts::model::experiment::{Change, Effect};
 use facts::model::process::Lever;
 use facts::model::task::Hang;
 use facts::{Facts, Layer, Origin};
@@ -92,8 +93,9 @@ impl Interposer {
     /// The most suspicious one.
     fn of(facts: &Facts) -> Option<Interposer> {
         let listed = facts.library.interposers.iter().map(|(path, origin)| (path.as_str(), origin));
-        let variable = facts.process.env.get("LD_PRELOAD");
-        let set = variable.into_iter().flat_map(|seen| {
+        let variables = ["LD_PRELOAD", "LD_AUDIT", "CUDA_INJECTION64_PATH"];
+        let variables = variables.iter().filter_map(|name| facts.process.env.get(*name));
+        let set = variables.flat_map(|seen| {
             let parts = seen.value.split([':', ' ']).filter(|part| !part.is_empty());
             parts.map(move |part| (part, &seen.origin))
         });
@@ -167,6 +169,10 @@ fn complaints(facts: &Facts, weighing: &mut Weighing) {
 /// The fault goes without the library: that is the proof.
 fn without(facts: &Facts, known: bool, weighing: &mut Weighing) {
     match facts.process.tried(|lever| lever == Lever::Interposer) {
+        Some((attempt, origin)) if attempt.helped && attempt.controlled => {
+            let statement = "cuInit works without what is preloaded, and with it fails again";
+            weighing.confirms(statement, origin);
+        }
         Some((attempt, origin)) if attempt.helped => {
             weighing
                 .confirms("it works without that library, or with it told to do nothing", origin);
@@ -175,12 +181,26 @@ fn without(facts: &Facts, known: bool, weighing: &mut Weighing) {
             weighing.rules_out("it is the same without that library", origin);
         }
         None => {
+            otherwise_without(facts, weighing);
             weighing.needs(Need::WithoutPreload);
             // A shim of a scheduler where work between processes hangs: a suspicion.
             if known && let Some(run) = facts.p2p.broken() {
                 weighing.supports(Weak, "what fails goes through that library", &run.origin);
             }
         }
+    }
+}
+
+/// Without the library it fails in another way: it has its part in what is seen, and something
+/// else is wrong as well.
+fn otherwise_without(facts: &Facts, weighing: &mut Weighing) {
+    let made = facts
+        .experiments
+        .iter()
+        .find(|made| made.change == Change::WithoutHooks && made.effect == Effect::Differs);
+    if let Some(made) = made {
+        let statement = "without that library it fails in another way";
+        weighing.supports(Moderate, statement, &made.origin);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Causes in the driver's user-space libraries, and the questions that they share.
 
-use facts::Facts;
 use facts::model::library::{LibraryFile, LibraryKind};
+use facts::model::process::Lever;
+use facts::{Facts, Origin};
 
 pub(super) mod bundled_driver;
 pub(super) mod compat_shadows;
@@ -19,6 +20,12 @@ fn mapped(facts: &Facts) -> Option<&LibraryFile> {
 /// Either path of the file, as found or after following links, holds this text.
 fn path_holds(file: &LibraryFile, text: &str) -> bool {
     file.path.contains(text) || file.real_path.contains(text)
+}
+
+/// What an experiment with the driver's own libcuda came to, and where: whether it works.
+fn with_own_library(facts: &Facts) -> Option<(bool, &Origin)> {
+    let (attempt, origin) = facts.process.tried(|lever| lever == Lever::DriverLibrary)?;
+    attempt.controlled.then_some((attempt.helped, origin))
 }
 
 /// The folder of a path.

@@ -138,6 +138,9 @@ fn company(facts: &Facts, weighing: &mut Weighing) {
     if let Some(seen) = facts.nvml.count.as_seen().filter(|seen| seen.value == 0) {
         weighing.supports(Weak, "NVML counts no GPU", &seen.origin);
     }
+    if let Some(odd) = readings::odd_gpu(facts) {
+        weighing.supports(Weak, odd.value, &odd.origin);
+    }
     if let Some(event) = facts.log.first(&UNSETTLED) {
         let text = facts::observed::clean_excerpt(&event.text);
         let statement = format!("the failure began elsewhere, and not settled is why: {text}");

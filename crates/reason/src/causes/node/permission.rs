@@ -1,6 +1,7 @@
 //! `node.permission`
 
 use facts::model::node::{Node, NodeKind, NodeOpen};
+use facts::model::process::Lever;
 use facts::{Errno, Facts, Layer, Observed, Origin};
 
 use super::{
@@ -62,6 +63,15 @@ const NVML_CODES: [i64; 1] = [code::NVML_NO_PERMISSION];
 
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
+    let works_as_root = facts.process.tried(|lever| lever == Lever::Root);
+    if let Some((attempt, origin)) = works_as_root.filter(|(attempt, _)| attempt.helped) {
+        if attempt.controlled {
+            of_another_user(facts, origin, &mut weighing);
+            return weighing;
+        }
+        // Root also has another environment, and makes nodes that are missing.
+        weighing.supports(Moderate, "it works as root", origin);
+    }
     let refused = refused_nodes(facts);
     if refused.is_empty() {
         nothing_refused(facts, &mut weighing);
@@ -72,6 +82,27 @@ fn weigh(facts: &Facts) -> Weighing {
         weigh_alike(facts, &alike, &mut weighing);
     }
     weighing
+}
+
+/// It works as root, who looks, and fails as the user who asked: the modes are judged for others
+/// than root.
+fn of_another_user(facts: &Facts, origin: &Origin, weighing: &mut Weighing) {
+    weighing.supports(Strong, "cuInit works as root and fails as the user in question", origin);
+    let closed = nodes_in_question(facts).into_iter().find_map(|path| {
+        let seen = facts.node.at(&path).as_seen().cloned()?;
+        let mode = seen.value.mode?;
+        (mode & 0o006 != 0o006).then_some((path, seen.origin))
+    });
+    match closed {
+        Some((path, origin)) => {
+            let shown = mode_text(facts, &path);
+            let statement = format!("{}: mode{shown} lets not everybody in", short(&path));
+            weighing.supports(Strong, statement, &origin);
+        }
+        None => {
+            weighing.needs(Need::NodeListing);
+        }
+    }
 }
 
 fn rank(role: Role) -> u8 {

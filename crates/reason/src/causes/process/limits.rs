@@ -31,7 +31,7 @@ pub(super) fn ample(facts: &Facts, name: &str, enough: u64) -> Option<Seen<Limit
 }
 
 /// What came of a change that was tried: one that helped speaks for the cause, one in vain
-/// against it.
+/// against it. An experiment that changed nothing else decides.
 pub(super) fn tried(
     facts: &Facts,
     fits: impl Fn(Lever) -> bool,
@@ -40,8 +40,12 @@ pub(super) fn tried(
     weighing: &mut Weighing,
 ) {
     let Some((attempt, origin)) = facts.process.tried(fits) else { return };
-    if attempt.helped {
+    if attempt.helped && attempt.controlled {
+        weighing.confirms(helped, origin);
+    } else if attempt.helped {
         weighing.supports(Strong, helped, origin);
+    } else if attempt.controlled {
+        weighing.rules_out(in_vain, origin);
     } else {
         // A limit is often raised in a place that the process does not inherit from.
         weighing.objects(Weak, in_vain, origin);

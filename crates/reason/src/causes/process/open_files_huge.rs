@@ -184,7 +184,9 @@ fn daemon(facts: &Facts, weighing: &mut Weighing) {
 fn cured(facts: &Facts, weighing: &mut Weighing) {
     let lower = |lever| matches!(lever, Lever::OpenFiles(value) if value.is_none_or(|v| v < HUGE));
     let Some((attempt, origin)) = facts.process.tried(lower) else { return };
-    if attempt.helped {
+    if attempt.helped && attempt.controlled {
+        weighing.confirms("it starts with a lower limit of open files and hangs with this", origin);
+    } else if attempt.helped {
         weighing.supports(Strong, "it starts quickly with a lower limit of open files", origin);
     } else {
         weighing.objects(Weak, "a lower limit of open files does not help", origin);

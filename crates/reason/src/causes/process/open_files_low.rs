@@ -74,7 +74,7 @@ fn weigh(facts: &Facts) -> Weighing {
     let refused = facts.process.refused(Refusal::OpenFile);
     if let Some(refused) = refused {
         weighing.supports(Strong, "a program was refused one more open file", refused);
-    } else if let Some(seen) = ample(facts, NAME, needed(facts)) {
+    } else if let Some(seen) = ample(facts, NAME, needed(facts)).filter(|_| !raised(facts)) {
         let limit = seen.value.map_or("unlimited".to_owned(), |limit| limit.to_string());
         weighing.rules_out(format!("the limit of open files is {limit}"), &seen.origin);
         return weighing;
@@ -105,6 +105,12 @@ fn weigh(facts: &Facts) -> Weighing {
         &mut weighing,
     );
     weighing
+}
+
+/// An experiment has shown that a higher limit is what it takes.
+fn raised(facts: &Facts) -> bool {
+    let tried = facts.process.tried(|lever| matches!(lever, Lever::OpenFiles(_)));
+    tried.is_some_and(|(attempt, _)| attempt.helped && attempt.controlled)
 }
 
 /// A failure that lack of descriptors gives.

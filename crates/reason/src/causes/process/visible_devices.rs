@@ -1,5 +1,6 @@
 //! `process.visible-devices`
 
+use facts::model::process::Lever;
 use facts::{Facts, Layer, Observed, Origin, Seen};
 
 use crate::cause::{Cause, LookAlike};
@@ -62,6 +63,24 @@ fn weigh(facts: &Facts) -> Weighing {
 
 fn weigh_value(facts: &Facts, seen: &Seen<String>, weighing: &mut Weighing) {
     let shown = format!("{VARIABLE}={}", if seen.value.is_empty() { "\"\"" } else { &seen.value });
+    match facts.process.tried(|lever| lever == Lever::VisibleDevices) {
+        Some((attempt, origin)) if attempt.helped && attempt.controlled => {
+            weighing.confirms(format!("it fails with {shown} and works without"), origin);
+            nvml_lists(facts, weighing);
+            return;
+        }
+        Some((attempt, origin)) if attempt.helped => {
+            weighing.supports(Strong, format!("it works without {VARIABLE}"), origin);
+        }
+        Some((attempt, origin)) if attempt.controlled => {
+            weighing.rules_out(format!("it is the same without {shown}"), origin);
+            return;
+        }
+        Some((_, origin)) => {
+            weighing.objects(Moderate, format!("unsetting {VARIABLE} does not help"), origin);
+        }
+        None => {}
+    }
     match visible(facts, &seen.value) {
         Visible::None(why) => {
             if let Some(trial) = readings::init_failed_with(facts, code::NO_DEVICE) {

@@ -1,5 +1,6 @@
 //! `share.mps-unreachable`
 
+use facts::model::process::Lever;
 use facts::model::share::MpsStatement;
 use facts::{Facts, Layer, Observed};
 
@@ -59,8 +60,10 @@ fn weigh(facts: &Facts) -> Weighing {
             .map(|trial| (*code, trial))
     });
     let Some((code, trial)) = refused else {
+        by_experiment(facts, &mut weighing);
         return weighing;
     };
+    in_vain(facts, &mut weighing);
     let newer = newer_client(facts);
     let statement = match code {
         805 => "CUDA answers 805: the MPS client cannot connect",
@@ -81,6 +84,43 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.objects(Weak, "CUDA works in another run", origin);
     }
     weighing
+}
+
+/// It fails in some other way while MPS is in reach, and works without: so libcuda behaves with the
+/// pipe of a daemon that has ended or does not answer.
+fn by_experiment(facts: &Facts, weighing: &mut Weighing) {
+    in_vain(facts, weighing);
+    let Some((attempt, origin)) = facts.process.tried(|lever| lever == Lever::Mps) else { return };
+    if !attempt.helped || !attempt.controlled {
+        return;
+    }
+    let statement = "it fails with the pipe folder of MPS in reach and works without";
+    if same_release(facts) {
+        weighing.confirms(statement, origin);
+    } else {
+        weighing.supports(Strong, statement, origin);
+    }
+    if let Observed::Seen(seen) = facts.process.env("CUDA_MPS_PIPE_DIRECTORY") {
+        let statement = format!("CUDA_MPS_PIPE_DIRECTORY={}", seen.value);
+        weighing.supports(Moderate, statement, &seen.origin);
+    }
+    surroundings(facts, weighing);
+}
+
+/// It is the same without MPS.
+fn in_vain(facts: &Facts, weighing: &mut Weighing) {
+    let tried = facts.process.tried(|lever| lever == Lever::Mps);
+    if let Some((_, origin)) = tried.filter(|(attempt, _)| attempt.controlled && !attempt.helped) {
+        weighing.rules_out("it is the same without the pipe folder of MPS", origin);
+    }
+}
+
+/// The client's libcuda is of the driver's own release, so that no version stands between it and
+/// the daemon.
+fn same_release(facts: &Facts) -> bool {
+    let driver = readings::driver_version(facts);
+    let own = facts.library.cuda.value().and_then(|file| file.version.as_ref());
+    matches!((driver, own), (Some(driver), Some(own)) if own.same_release(&driver.value))
 }
 
 /// Daemon, pipe and container.

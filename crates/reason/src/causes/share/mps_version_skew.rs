@@ -1,6 +1,7 @@
 //! `share.mps-version-skew`
 
 use facts::model::library::LibraryKind;
+use facts::model::process::Lever;
 use facts::model::share::MpsStatement;
 use facts::{Facts, Layer, Observed};
 
@@ -49,7 +50,9 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 
 fn weigh(facts: &Facts) -> Weighing {
     let daemon = facts.share.mps_daemon.as_seen();
-    let only = said(facts, MpsStatement::OnlyWithMps);
+    let tried = facts.process.tried(|lever| lever == Lever::Mps);
+    let without = tried.filter(|(attempt, _)| attempt.helped).map(|(_, origin)| origin.clone());
+    let only = said(facts, MpsStatement::OnlyWithMps).or(without);
     let pipe = facts.process.env("CUDA_MPS_PIPE_DIRECTORY");
     if daemon.is_none() && only.is_none() && !pipe.is_seen() {
         return Weighing::not_applicable();
@@ -67,6 +70,9 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.supports(Moderate, "an MPS daemon runs", &seen.origin);
     } else if let Observed::Seen(seen) = &pipe {
         weighing.supports(Moderate, "CUDA_MPS_PIPE_DIRECTORY is set", &seen.origin);
+    }
+    if let Some((_, origin)) = tried.filter(|(attempt, _)| attempt.controlled && !attempt.helped) {
+        weighing.rules_out("it is the same without the pipe folder of MPS", origin);
     }
     if let Some(origin) = only {
         weighing.supports(Strong, "it fails only while MPS is in reach", &origin);

@@ -18,13 +18,17 @@ pattern! { INTERPOSER = r"(?i)\bCUDA_DISABLE_CONTROL\s*=\s*(?:true|1)|\bunset LD
 pattern! { INDEX = r"(?i)\bCUDA_VISIBLE_DEVICES\s*=\s*\d+\b[^\n]{0,60}\b(?:index|device|cuda:|gpu|id|ordinal)\W{0,3}(?:is |to |= ?)?0\b|\b(?:index|device|cuda:|gpu id|ordinal)\W{0,3}0\b[^\n]{0,60}\bCUDA_VISIBLE_DEVICES\s*=\s*\d+" }
 pattern! { WSL_LIBRARIES = r"(?i)\bLD_LIBRARY_PATH\S*/usr/lib/wsl|/usr/lib/wsl/lib\b[^\n]{0,60}\bLD_LIBRARY_PATH|\b(?:purg|remov|uninstall)\w+\b[^\n]{0,60}(?:libnvidia-compute|nvidia-driver|cuda-drivers|linux driver)" }
 pattern! { OTHER_IMAGE = r"(?i)\b(?:another|other|different|older|newer|base|official|plain|previous|stock)\b[^\n.]{0,24}\b(?:image|container|tag)s?\b[^\n.]{0,60}\b(?:works?|fine|ok|good|succeeds|runs)\b|\b(?:image|container|tag)s?\b[^\n.]{0,40}\bon the same (?:host|machine|node|box|server)\b[^\n.]{0,24}\b(?:works?|fine|ok|good|succeeds|runs)\b" }
+pattern! { MPS = r"(?i)\b(?:unset|without|remov\w+|env -u)\b[^\n.]{0,12}\bCUDA_MPS_PIPE_DIRECTORY\b|\bCUDA_MPS_PIPE_DIRECTORY\b (?:is )?(?:unset|removed)|\b(?:without|stopp\w+|quitt?\w*|kill\w+|disabl\w+)\b(?: the)? MPS\b" }
+pattern! { VISIBLE = r"(?i)\b(?:unset\w*|without|remov\w+|env -u)\b[^\n.]{0,12}\bCUDA_VISIBLE_DEVICES\b|\bCUDA_VISIBLE_DEVICES\b (?:is |being )?(?:unset|removed|not set)" }
+pattern! { DRIVER_LIBRARY = r"(?i)\b(?:unset\w*|without|env -u)\b[^\n.]{0,12}\bLD_LIBRARY_PATH\b|\bcompat\b[^\n.]{0,24}\b(?:removed|gone|deleted|disabled|out of|taken out)\b|\b(?:without|remov\w+|delet\w+|dropp\w+|disabl\w+)\b[^\n.]{0,24}\bcompat\b|\b(?:host|driver|system)(?:'s)? (?:own )?libcuda\b" }
+pattern! { ROOT = r"(?i)\b(?:as root|(?:with|under|using) sudo|as the root user)\b|^\W*sudo\b" }
 pattern! { WORKS = r"(?i)\b(?:works?|worked|working|fixe[sd]|fix(?:es|ed)? (?:it|this|that)|cures?|cured|solve[sd]|resolve[sd]|helps?|helped|succeeds?|pass(?:es|ed)|starts|goes away|went away|gone|no longer|(?:is|was|are) (?:fine|ok|fast|quick|instant)|runs? (?:fine|ok|through|well)|drops? to|down to|makes? it (?:start|run|fast|quick|instant|\d+)|completes?|takes? (?:only )?0?[.\d]+ ?(?:ms|s)\b)\b" }
 pattern! { IN_VAIN = r"(?i)\b(?:does(?:n't| not)|did(?:n't| not)|has(?:n't| not)|no|not|never)\b[^\n.]{0,16}\b(?:help|work|change|matter|effect|difference|fix|solve|cure|success)\w*|\bwithout (?:success|effect|change)\b|\bstill (?:hangs?|fails?|the same|broken|slow|not|crash\w*)\b|\bin vain\b|\bmakes no difference\b|\bsame (?:error|result|problem)\b" }
 pattern! { WISH = r"(?i)\b(?:will|would|could|should|might|please|try|can you|have you|how to|whether)\b|\?\s*$" }
 
 /// Enters what the line tells of an attempt, clause by clause.
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
-    let table: [(&Lazy, Lever); 9] = [
+    let table: [(&Lazy, Lever); 13] = [
         (&OPEN_FILES, Lever::OpenFiles(None)),
         (&ADDRESS_SPACE, Lever::AddressSpace),
         (&THREADS, Lever::Threads),
@@ -34,6 +38,10 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         (&INDEX, Lever::VisibleIndex),
         (&WSL_LIBRARIES, Lever::WslLibraries),
         (&OTHER_IMAGE, Lever::OtherImage),
+        (&MPS, Lever::Mps),
+        (&VISIBLE, Lever::VisibleDevices),
+        (&DRIVER_LIBRARY, Lever::DriverLibrary),
+        (&ROOT, Lever::Root),
     ];
     for clause in clauses(line.text) {
         // The words for another image tell by themselves that it works.
@@ -47,7 +55,7 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
             if matches(pattern, clause) {
                 let lever =
                     if pattern_is(pattern, &OPEN_FILES) { open_files(clause) } else { lever };
-                enter(Attempt { lever, helped }, line, facts);
+                enter(Attempt { lever, helped, controlled: false }, line, facts);
             }
         }
     }
@@ -95,6 +103,10 @@ mod tests {
             &INDEX,
             &WSL_LIBRARIES,
             &OTHER_IMAGE,
+            &MPS,
+            &VISIBLE,
+            &DRIVER_LIBRARY,
+            &ROOT,
             &WORKS,
             &IN_VAIN,
             &WISH,
@@ -104,7 +116,8 @@ mod tests {
 
     #[test]
     fn what_helped_and_what_did_not() {
-        let helped = |lever| Attempt { lever, helped: true };
+        let helped = |lever| Attempt { lever, helped: true, controlled: false };
+        let in_vain = |lever| Attempt { lever, helped: false, controlled: false };
         for (text, attempt) in [
             (
                 "With --ulimit nofile=65536:65536 it takes 2 s.",
@@ -118,7 +131,16 @@ mod tests {
             ("export LD_LIBRARY_PATH=/usr/lib/wsl/lib makes it work", helped(Lever::WslLibraries)),
             ("Another image on the same host works.", helped(Lever::OtherImage)),
             ("ulimit -l unlimited in the job script solved it", helped(Lever::LockedMemory)),
-            ("--shm-size=16g did not help", Attempt { lever: Lever::SharedMemory, helped: false }),
+            ("unset CUDA_MPS_PIPE_DIRECTORY cures it", helped(Lever::Mps)),
+            ("`env -u CUDA_VISIBLE_DEVICES ./test` works", helped(Lever::VisibleDevices)),
+            ("With CUDA_VISIBLE_DEVICES unset it starts.", helped(Lever::VisibleDevices)),
+            ("It works once the compat folder is removed", helped(Lever::DriverLibrary)),
+            ("env -u LD_LIBRARY_PATH ./test succeeds", helped(Lever::DriverLibrary)),
+            ("env -u LD_PRELOAD ./test works", helped(Lever::Interposer)),
+            ("As root it works fine", helped(Lever::Root)),
+            ("unset CUDA_VISIBLE_DEVICES did not help", in_vain(Lever::VisibleDevices)),
+            ("sudo makes no difference", in_vain(Lever::Root)),
+            ("--shm-size=16g did not help", in_vain(Lever::SharedMemory)),
         ] {
             let facts = lines_of(text);
             assert_eq!(

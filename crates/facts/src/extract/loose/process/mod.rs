@@ -19,7 +19,7 @@ mod wsl;
 
 pattern! {
     /// A cheap look first: most lines of most texts are of something else.
-    ANY = r"(?i-u)limit|rlim|NOFILE|memlock|max (?:open|locked|proc|addr)|open files|too many|/dev/shm|shm|shared memory|bus error|No space left|unavailable|start new thread|pids|ibv_|ENOMEM|map segment|ordinal|device_count|deserialize|device id|set_device|cuda:\d|LD_PRELOAD|ld\.so\.preload|CUDA_DISABLE_CONTROL|libvgpu|HAMi|4pdvGPU|gemhook|libcuda[-_]|nvshare|intercept|preload|interpos|WSL|microsoft-standard|libnvidia|nvidia-(?:driver|utils|compute|headless)|libcuda1|cuda-drivers|nvidia-smi|persistenced|cu_?init|mmap\(|slow|crawl|half a|^\s*real\s|pthread_create|thread creation|native thread|OS thread|EAGAIN|Errno 11|EMFILE|SIGBUS|signal 7|mlock|image|container|libcuda\.so|ipc|--?gpus?|gpu_|device_id|SetDevice|cuDeviceGet|local_rank|VISIBLE_DEVICES"
+    ANY = r"(?i-u)limit|rlim|NOFILE|memlock|max (?:open|locked|proc|addr)|open files|too many|/dev/shm|shm|shared memory|bus error|No space left|unavailable|start new thread|pids|ibv_|ENOMEM|map segment|ordinal|device_count|deserialize|device id|set_device|cuda:\d|LD_PRELOAD|ld\.so\.preload|CUDA_DISABLE_CONTROL|libvgpu|HAMi|4pdvGPU|gemhook|libcuda[-_]|nvshare|intercept|preload|interpos|WSL|microsoft-standard|libnvidia|nvidia-(?:driver|utils|compute|headless)|libcuda1|cuda-drivers|nvidia-smi|persistenced|cu_?init|mmap\(|slow|crawl|half a|^\s*real\s|pthread_create|thread creation|native thread|OS thread|EAGAIN|Errno 11|EMFILE|SIGBUS|signal 7|mlock|image|container|libcuda\.so|ipc|--?gpus?|gpu_|device_id|SetDevice|cuDeviceGet|local_rank|VISIBLE_DEVICES|MPS|LD_LIBRARY_PATH|compat|as root|sudo|the root user"
 }
 
 /// Most entries of one kind: a program that repeats itself tells nothing new.
