@@ -128,6 +128,12 @@ pub(crate) struct Fault {
     /// Settings of the interposer, which is preloaded then.
     #[serde(default)]
     pub(crate) interpose: Option<String>,
+    /// Whether it is made over the stand-in for the kernel side as well.
+    #[serde(default)]
+    pub(crate) sim: bool,
+    /// Settings of that stand-in, beside the driver's version.
+    #[serde(default)]
+    pub(crate) fakerm: Option<String>,
     /// Further arguments of `gpudx check`.
     #[serde(default)]
     pub(crate) check: Vec<String>,

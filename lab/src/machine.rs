@@ -36,6 +36,31 @@ pub(crate) struct Machine {
     compat: Option<PathBuf>,
     /// Whether python3 has torch.
     torch: bool,
+    /// The stand-in for the kernel side, where it takes the place of a driver.
+    pub(crate) kernel_side: Option<KernelSide>,
+}
+
+/// The real libraries of a driver over the stand-in for its kernel side.
+#[derive(Debug, Clone)]
+pub(crate) struct KernelSide {
+    /// The preloaded stand-in.
+    pub(crate) library: PathBuf,
+    /// The folder of the driver's libraries.
+    pub(crate) folder: PathBuf,
+    /// Their version, and so the pretended module's.
+    pub(crate) version: String,
+}
+
+impl KernelSide {
+    /// The environment in which a program sees the pretended driver, with further settings.
+    pub(crate) fn environment(&self, settings: Option<&str>) -> Vec<String> {
+        let settings = settings.filter(|text| !text.is_empty()).map(|text| format!(",{text}"));
+        vec![
+            format!("LD_PRELOAD={}", self.library.display()),
+            format!("LD_LIBRARY_PATH={}", self.folder.display()),
+            format!("GPUDX_FAKERM=version={}{}", self.version, settings.unwrap_or_default()),
+        ]
+    }
 }
 
 impl Machine {
@@ -66,6 +91,7 @@ impl Machine {
             stubs: toolkit("lib64/stubs", "libcuda.so"),
             compat: toolkit("compat", "libcuda.so.1"),
             torch: succeeds("python3", &["-c", "import torch"]),
+            kernel_side: None,
         })
     }
 
@@ -109,7 +135,10 @@ impl Machine {
         let shown = |path: &Option<PathBuf>| {
             path.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
         };
-        let inherited = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+        let inherited = match &self.kernel_side {
+            Some(kernel_side) => kernel_side.folder.display().to_string(),
+            None => std::env::var("LD_LIBRARY_PATH").unwrap_or_default(),
+        };
         let expanded = value
             .replace("$WORK", &run.display().to_string())
             .replace("$BIN", &self.bin.display().to_string())

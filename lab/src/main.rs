@@ -22,6 +22,7 @@ mod peers;
 mod report;
 mod run;
 mod score;
+mod sim;
 
 use machine::Machine;
 use score::{Beside, Score};
@@ -51,6 +52,13 @@ struct Arguments {
     /// Also write the score in every form, and each report, into this folder
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Without a GPU: the real driver libraries of Debian's packages over a stand-in for the
+    /// kernel side, with every row of the fault matrices as a fault
+    #[arg(long)]
+    sim: bool,
+    /// With --sim: the branch of the libraries, 535, 550 or 555
+    #[arg(long, value_name = "BRANCH", default_value = "550")]
+    driver: String,
     /// List the faults
     #[arg(long)]
     list: bool,
@@ -94,8 +102,13 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Some(folder) => folder.clone(),
         None => std::env::current_exe()?.parent().context("this program has no folder")?.to_owned(),
     };
-    let machine = Machine::find(&binaries, &[])?;
-    refuse_elsewhere(&machine)?;
+    let machine = if arguments.sim {
+        sim::machine(&binaries, &arguments.driver)?
+    } else {
+        let machine = Machine::find(&binaries, &[])?;
+        refuse_elsewhere(&machine)?;
+        machine
+    };
     let before = leftovers::snapshot(machine.cgroup_v2.as_deref());
     let mut beside = Beside { codes: true, ..Beside::default() };
     let mut lacking = Vec::new();
@@ -126,6 +139,9 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// The faults that are asked for.
 fn chosen(arguments: &Arguments) -> Result<Vec<fault::Fault>> {
     let mut faults = fault::all()?;
+    if arguments.sim {
+        faults.retain(|fault| fault.sim || std::env::var_os("LAB_ALL").is_some());
+    }
     if let Some(words) = &arguments.faults {
         let words: Vec<&str> = words.split(',').collect();
         faults.retain(|fault| words.iter().any(|word| fault.name.contains(word)));

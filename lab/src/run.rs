@@ -177,15 +177,23 @@ impl Run<'_> {
             self.fault.limits.iter().for_each(|word| push(&[word]));
         }
         push(&["env"]);
+        words.extend(self.environment(folder));
+        words
+    }
+
+    /// `NAME=VALUE` for the program: the machine's own, then the fault's.
+    fn environment(&self, folder: &Path) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(kernel_side) = &self.machine.kernel_side {
+            words.extend(kernel_side.environment(self.fault.fakerm.as_deref()));
+        }
         for (name, value) in &self.fault.env {
-            push(&[&format!("{name}={}", self.machine.expand(value, folder))]);
+            words.push(format!("{name}={}", self.machine.expand(value, folder)));
         }
         if let Some(settings) = &self.fault.interpose {
             let library = self.machine.bin.join("libinterposer.so");
-            push(&[
-                &format!("LD_PRELOAD={}", library.display()),
-                &format!("GPUDX_INTERPOSE={settings}"),
-            ]);
+            words.push(format!("LD_PRELOAD={}", library.display()));
+            words.push(format!("GPUDX_INTERPOSE={settings}"));
         }
         words
     }

@@ -17,6 +17,7 @@ mod nvml;
 pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
     let Some(run) = read(item, facts) else { return };
     facts.mentions_gpu = true;
+    not_started(&run, facts);
     match run.probe.as_str() {
         "cuinit" => cuda::apply(&run, facts),
         "nvml" => nvml::apply(&run, facts),
@@ -31,6 +32,19 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
         _ => {}
     }
     facts.probes.push(run);
+}
+
+/// A child that a limit kept from being started is a refusal like any other program's.
+fn not_started(run: &ProbeRun, facts: &mut Facts) {
+    if run.outcome != Outcome::NotStarted {
+        return;
+    }
+    let refusal = match run.code.map(Errno) {
+        Some(Errno::EMFILE) => Refusal::OpenFile,
+        Some(Errno::EAGAIN) => Refusal::Thread,
+        _ => return,
+    };
+    facts.process.refusals.push(Seen::new(refusal, run.origin.clone()));
 }
 
 fn read(item: &RawItem, facts: &mut Facts) -> Option<ProbeRun> {

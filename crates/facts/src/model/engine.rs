@@ -1,6 +1,6 @@
 //! Container engines, hooks, orchestrators and policies: what they said and how they are set up.
 
-use crate::observed::{Errno, Observed, Seen};
+use crate::observed::{Errno, Observed, Origin, Seen};
 use crate::version::DriverVersion;
 
 /// What a step of installing a device program into a cgroup is called by the kernel.
@@ -164,6 +164,9 @@ pub struct Engine {
     pub from_start: Vec<Seen<String>>,
     /// Whether /proc is mounted where the program runs.
     pub proc_mounted: Observed<bool>,
+    /// Where it was seen that /proc is mounted and does not know the process that looks: it is the
+    /// /proc of another PID namespace.
+    pub proc_lacks_self: Option<Origin>,
     /// Versions of the NVIDIA extensions of Flatpak's runtime that are installed.
     pub flatpak: Vec<Seen<DriverVersion>>,
     /// What a report says of programs under Flatpak alone.

@@ -33,6 +33,10 @@ const HANG_SIGN: Duration = Duration::from_millis(700);
 const STUCK_RESERVE: Duration = Duration::from_millis(1500);
 /// Name under which is told what was not run, and why.
 const PLAN: &str = "plan";
+/// What this process reads itself when the system would not start a child: its own limits, who it
+/// is, and whether the kernel knows the driver. These are the kernel's own files, which never wait
+/// for a driver.
+const OWN: [&str; 3] = ["/proc/self/limits", "/proc/self/status", "/proc/devices"];
 /// The probe that is repeated at the end, since a failing driver writes to the log.
 const KERNEL_LOG: &str = "kernel-log";
 
@@ -106,6 +110,12 @@ pub fn collect_context(
     let limit = collection.left().min(ACTIVE_LIMIT);
     collection.start(CUINIT, trial, limit);
     collection.run(progress)
+}
+
+/// A file of the kernel's own, if it can be read.
+fn own(path: &str) -> Option<RawItem> {
+    let bytes = std::fs::read(path).ok()?;
+    Some(RawItem::new(ItemName::File(path.to_owned()), bytes))
 }
 
 impl Collection<'_> {
@@ -316,6 +326,12 @@ impl<'a> Collection<'a> {
     fn into_set(self) -> RawSet {
         let mut set = RawSet::new();
         set.live = self.is_live();
+        let kept_from_starting = |finished: &Finished| {
+            finished.end.outcome == Outcome::NotStarted && finished.end.code.is_some()
+        };
+        if set.live && self.finished.iter().any(kept_from_starting) {
+            OWN.iter().filter_map(|path| own(path)).for_each(|item| set.push(item));
+        }
         for item in self.finished.into_iter().flat_map(|finished| finished.items) {
             set.push(item);
         }

@@ -38,8 +38,28 @@ pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
         (None, None) => Observed::default(),
     };
     facts.sandbox.engine.proc_mounted.or_better(mounted);
+    of_another_namespace(raw, facts);
     if facts.sandbox.engine.proc_mounted.value() == Some(&false) {
         forget_absences(facts);
+    }
+}
+
+/// A /proc that has everything but the process itself is the one of another PID namespace.
+fn of_another_namespace(raw: &RawSet, facts: &mut Facts) {
+    let mut own = Vec::new();
+    let mut kernels = false;
+    for item in raw.items() {
+        let ItemName::File(path) = &item.name else { continue };
+        let is_own = path == "/proc/self/status" || path == "/proc/self/mountinfo";
+        match item.state {
+            RawState::Absent if is_own => own.push(item.origin()),
+            RawState::Bytes(_) if is_own => return,
+            RawState::Bytes(_) => kernels |= ALWAYS_THERE.contains(&path.as_str()),
+            _ => {}
+        }
+    }
+    if kernels && own.len() == 2 {
+        facts.sandbox.engine.proc_lacks_self = own.pop();
     }
 }
 

@@ -1,7 +1,9 @@
 //! Questions about limits that several causes of the process ask.
 
+use facts::model::ProbeRun;
 use facts::model::process::{Lever, Limit};
-use facts::{Facts, Origin, Seen};
+use facts::wire::Outcome;
+use facts::{Errno, Facts, Observed, Origin, Seen};
 
 use crate::evidence::Strength::{Strong, Weak};
 use crate::machine;
@@ -69,6 +71,16 @@ pub(super) fn gpus(facts: &Facts) -> u64 {
 pub(super) fn init_failed(facts: &Facts, codes: &[i64]) -> Option<(i64, Origin)> {
     let (code, trial) = readings::init_failure(facts)?;
     codes.contains(&code).then(|| (code, trial.origin.clone()))
+}
+
+/// Where the system would not start the probes, though the kernel knows the driver: what they would
+/// have asked was never asked, and a program's own calls would meet the same limit.
+pub(super) fn blind(facts: &Facts) -> Option<(&ProbeRun, Errno)> {
+    let registered = facts.module.majors.values().any(Observed::is_seen);
+    let asked = !facts.cuda.trials.is_empty() || !facts.nvml.count.is_unknown();
+    let mut kept = facts.probes.iter().filter(|run| run.outcome == Outcome::NotStarted);
+    let found = kept.find_map(|run| Some((run, Errno(run.code?))));
+    found.filter(|_| registered && !asked)
 }
 
 /// True in a container that an engine starts, where limits are given on its command line.

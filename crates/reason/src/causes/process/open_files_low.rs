@@ -1,7 +1,7 @@
 //! `process.open-files-low`
 
 use facts::model::process::{Lever, Refusal};
-use facts::{Facts, Layer, Origin};
+use facts::{Errno, Facts, Layer, Origin};
 
 use super::limits::{ample, by_engine, gpus, init_failed, lowest, tried};
 use crate::cause::{Cause, LookAlike};
@@ -115,15 +115,21 @@ fn raised(facts: &Facts) -> bool {
 
 /// A failure that lack of descriptors gives.
 fn failure(facts: &Facts) -> Option<(String, Origin)> {
-    let codes = [code::OPERATING_SYSTEM, code::NO_DEVICE];
+    // 999 is what cuInit makes of an EMFILE from nvidia-uvm alone (cuinit_fault_matrix).
+    let codes = [code::OPERATING_SYSTEM, code::NO_DEVICE, code::UNKNOWN];
     if let Some((code, origin)) = init_failed(facts, &codes) {
         return Some((format!("cuInit answers {code}"), origin));
     }
     if let Some(origin) = readings::nvml_failed_with(facts, NVML_OPERATING_SYSTEM) {
         return Some(("NVML answers 17".to_owned(), origin));
     }
-    let fewer = facts.nvml.count.as_seen().filter(|seen| u64::from(seen.value) < gpus(facts))?;
-    Some((format!("NVML counts only {} GPUs", fewer.value), fewer.origin.clone()))
+    let fewer = facts.nvml.count.as_seen().filter(|seen| u64::from(seen.value) < gpus(facts));
+    if let Some(fewer) = fewer {
+        return Some((format!("NVML counts only {} GPUs", fewer.value), fewer.origin.clone()));
+    }
+    let (run, errno) = super::limits::blind(facts)?;
+    let too_low = errno == Errno::EMFILE;
+    too_low.then(|| ("no probe can be started here: EMFILE".to_owned(), run.origin.clone()))
 }
 
 fn remedy(facts: &Facts) -> Remedy {

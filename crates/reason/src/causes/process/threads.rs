@@ -1,9 +1,9 @@
 //! `process.threads`
 
 use facts::model::process::{Lever, Refusal};
-use facts::{Facts, Layer, Observed, Seen};
+use facts::{Errno, Facts, Layer, Observed, Seen};
 
-use super::limits::{by_engine, init_failed, lowest, tried};
+use super::limits::{blind, by_engine, init_failed, lowest, tried};
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
@@ -90,6 +90,12 @@ fn weigh(facts: &Facts) -> Weighing {
 
 /// Threads are refused, and CUDA fails in some way that names no 304: it may be that as well.
 fn refused_only(facts: &Facts, weighing: &mut Weighing) {
+    if let Some((run, Errno::EAGAIN)) = blind(facts) {
+        weighing.supports(Moderate, "no probe can be started here: EAGAIN", &run.origin);
+        by_user(facts, true, weighing);
+        by_container(facts, weighing);
+        return;
+    }
     let failing = facts.cuda.plain().find(|trial| !trial.ok());
     if let (Some(refused), Some(_)) = (facts.process.refused(Refusal::Thread), failing) {
         weighing.supports(

@@ -15,9 +15,9 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     id: "sandbox.landlock",
     layer: Layer::Sandbox,
     claim: "a policy forbids the driver to write its thread's name to /proc",
-    explanation: "Since the 570 branch libcuda names its threads by writing \
-        /proc/PID/task/TID/comm at the very start of cuInit, and takes a refusal for a broken \
-        system: 304. A Landlock rule set that lets a program read /proc and write only its own \
+    explanation: "libcuda names its threads by writing /proc/PID/task/TID/comm at the \
+        very start of cuInit. Since the 550 branch it takes a refusal for a broken system: 304 \
+        (535 goes on; measured with both). A Landlock rule set that lets a program read /proc and write only its own \
         folders refuses just that, as an AppArmor profile may. Neither shows in /proc/self/status, \
         and nodes, ioctls and NVML all work.",
     explains: &[SymptomId::CudaInitFails, SymptomId::FrameworkNoGpu],
@@ -42,8 +42,11 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     remedy,
 };
 
-/// The first branch that writes its threads' names in cuInit.
-const FIRST_BRANCH: u32 = 570;
+/// The first branch that was seen to give up when it may not write its threads' names (550.163.01
+/// and 555.58.02 under a Landlock rule set).
+const GIVES_UP: u32 = 550;
+/// The last branch that was seen to go on all the same (535.309.01).
+const GOES_ON: u32 = 535;
 
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
@@ -111,11 +114,11 @@ fn denied(facts: &Facts, weighing: &mut Weighing) {
 
 fn branch(facts: &Facts, weighing: &mut Weighing) {
     let Some(driver) = readings::driver_version(facts) else { return };
-    if driver.value.branch() < FIRST_BRANCH {
-        let statement = format!("driver {} does not write its threads' names yet", driver.value);
+    if driver.value.branch() <= GOES_ON {
+        let statement = format!("driver {} goes on without its threads' names", driver.value);
         weighing.objects(Strong, statement, &driver.origin);
-    } else {
-        let statement = format!("driver {} writes its threads' names", driver.value);
+    } else if driver.value.branch() >= GIVES_UP {
+        let statement = format!("driver {} gives up without its threads' names", driver.value);
         weighing.supports(Weak, statement, &driver.origin);
     }
 }

@@ -1,6 +1,6 @@
 //! `sandbox.proc-hidden`
 
-use facts::{Facts, Layer};
+use facts::{Facts, Layer, Origin};
 
 use crate::cause::{Cause, LookAlike};
 use crate::engine;
@@ -14,10 +14,11 @@ use crate::weigh::Weighing;
 pub(in crate::causes) static CAUSE: Cause = Cause {
     id: "sandbox.proc-hidden",
     layer: Layer::Sandbox,
-    claim: "/proc is not mounted where the program runs",
+    claim: "the program runs without a /proc of its own",
     explanation: "libcuda reads /proc/self and the driver's files in /proc before it opens a node. \
         In a chroot, a build jail or a namespace without /proc it gives up with 304, \
-        \"OS call failed\", while nvidia-smi, which needs no /proc, lists every GPU. A masked \
+        \"OS call failed\", while nvidia-smi, which needs no /proc, lists every GPU. So it does in \
+        a PID namespace that still has the /proc of the one above. A masked \
         /proc/driver/nvidia alone, or a missing /sys, does no harm (measured on 580).",
     explains: &[
         SymptomId::CudaInitFails,
@@ -53,6 +54,10 @@ fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
     let os_failed = readings::init_failed_with(facts, code::OPERATING_SYSTEM);
     let mounted = &facts.sandbox.engine.proc_mounted;
+    if let Some(origin) = &facts.sandbox.engine.proc_lacks_self {
+        lacks_self(facts, origin, &mut weighing);
+        return weighing;
+    }
     if let Some(origin) = engine::told(mounted, true) {
         weighing.rules_out("/proc is mounted", origin);
         return weighing;
@@ -80,6 +85,20 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.supports(Moderate, "NVML answers, which needs no /proc", &origin);
     }
     weighing
+}
+
+/// /proc is there, of another PID namespace: to the driver library it is as good as none, since
+/// /proc/self leads nowhere in it.
+fn lacks_self(facts: &Facts, origin: &Origin, weighing: &mut Weighing) {
+    let statement = "/proc is of another PID namespace: /proc/self is not in it";
+    if let Some(works) = readings::cuda_works(facts) {
+        weighing.rules_out("cuInit answers 0", works);
+    } else if let Some(trial) = readings::init_failed_with(facts, code::OPERATING_SYSTEM) {
+        weighing.confirms(statement, origin);
+        weighing.supports(Moderate, "cuInit answers 304", &trial.origin);
+    } else {
+        weighing.supports(Moderate, statement, origin);
+    }
 }
 
 fn remedy(_: &Facts) -> Remedy {
