@@ -288,6 +288,11 @@ fn stuck_task(place: &stuck::Place<'_>, weighing: &mut Weighing) {
             let statement = format!("{who} sleeps in frames of nvidia{others}");
             weighing.supports(Moderate, statement, place.origin);
         }
+        Place::SiblingLock => {
+            let statement =
+                format!("{who} sleeps, waiting for a lock of the driver's modules{others}");
+            weighing.supports(Strong, statement, place.origin);
+        }
         Place::Hmm => {
             let statement = format!("{who} sleeps in HMM code of nvidia_uvm");
             weighing.objects(Strong, statement, place.origin);
