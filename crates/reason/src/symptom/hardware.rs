@@ -12,7 +12,7 @@ use crate::xid_burst;
 const LOST_OR_LOCKED: [i64; 2] = [15, 16];
 
 /// Lines that report a fault of a GPU or of handing it over.
-const LINES: [&str; 13] = [
+const LINES: [&str; 14] = [
     "GSP_GFW",
     "GFW_BOOT_WAIT",
     "FWSEC_INTERFACE",
@@ -26,6 +26,7 @@ const LINES: [&str; 13] = [
     "PMU_HALTED",
     "CC_FATAL",
     "CC_DMA_DECRYPT",
+    "RPC_GPU_LOST",
 ];
 
 /// The Xid that a reader must know of. Those of programs count only while CUDA is not known to

@@ -34,6 +34,7 @@ pattern! {
     /// CUDA does not start, in the words people use when they give no code.
     FAILS = r"(?i)\b(?:(?:every|all|any) CUDA (?:call|program|init|app)\w*|CUDA (?:calls?|programs?|init\w*|apps?)|cu_?init(?:\(0\))?)\b[^.\n]{0,24}\b(?:fails?|failed|dies|die|does not (?:work|start)|doesn't (?:work|start)|stopped working|is broken|crash(?:es)?)\b"
 }
+pattern! { CALL = r"(?:^|\s)(?:cudaMemcpy\w*|cudaMemset\w*|cudaStreamSynchronize|cudaDeviceSynchronize|cudaGetLastError|cublas\w+|(?P<malloc>cudaMalloc\w*))\(" }
 pattern! { FRESH = r"(?i)\b(?:fresh|new|separate|spawned) (?:python )?(?:process|interpreter)\b" }
 
 /// Most trials that loose text may add: a log that repeats a line a thousand times tells nothing
@@ -47,6 +48,9 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     }
     if matches(&HANG, line.text) && !line.text.to_lowercase().contains("no longer") {
         push(line, facts, Stage::Init, TrialResult::Hung { killable: None }, "cuInit");
+        return;
+    }
+    if belongs_to_call(line, facts) {
         return;
     }
     let Some((code, named_init)) = code_of(line) else {
@@ -65,6 +69,27 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     let what = if named_init { "cuInit" } else { "a CUDA call" };
     push(line, facts, stage, TrialResult::Code(code), what);
 }
+
+/// llama.cpp tells in the lines after an error which call gave it: `cudaMemcpyAsync(data, …)`. A
+/// copy, a kernel or a wait comes long after cuInit.
+fn belongs_to_call(line: &Line<'_>, facts: &mut Facts) -> bool {
+    let Some(found) = captures(&CALL, line.text) else { return false };
+    let last = facts.cuda.trials.last_mut().filter(|trial| {
+        trial.origin.line < line.number && line.number - trial.origin.line <= CALL_REACH
+    });
+    let Some(trial) = last.filter(|trial| trial.stage == Stage::Init && trial.what != "cuInit")
+    else {
+        return false;
+    };
+    trial.stage = match found.name("malloc") {
+        Some(_) => Stage::Allocation,
+        None => Stage::Kernel,
+    };
+    true
+}
+
+/// How many lines after its error llama.cpp names the call.
+const CALL_REACH: u32 = 3;
 
 fn push(line: &Line<'_>, facts: &mut Facts, stage: Stage, result: TrialResult, what: &str) {
     facts.mentions_gpu = true;
@@ -164,5 +189,26 @@ fn stage_of(code: i64) -> Option<Stage> {
         2 => Some(Stage::Allocation),
         98 | 200 | 209 | 218 | 222 => Some(Stage::Kernel),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::loose::lines_of;
+
+    fn stages(text: &str) -> Vec<Stage> {
+        lines_of(text).cuda.trials.iter().map(|trial| trial.stage).collect()
+    }
+
+    #[test]
+    fn a_call_in_the_lines_after_an_error_tells_its_stage() {
+        assert!(CALL.is_some());
+        let copy = "CUDA error: unknown error\n  current device: 0, in function get_tensor_async at /x/ggml-cuda.cu:12080\n  cudaMemcpyAsync(data, (const char *)tensor->data + offset, size)\n";
+        assert_eq!(stages(copy), [Stage::Kernel]);
+        let count = "CUDA error: unknown error\n  current device: 0, in function ggml_init_cublas\n  cudaGetDeviceCount(&g_device_count)\n";
+        assert_eq!(stages(count), [Stage::Init]);
+        let apart = "cuInit(0) = 999\nthen the program calls\n  cudaMemcpyAsync(a, b)\n";
+        assert_eq!(stages(apart), [Stage::Init]);
     }
 }

@@ -65,7 +65,11 @@ fn versions(line: &Line<'_>, facts: &mut Facts) {
             let loaded = NvrmVersion { version: version.clone(), flavour };
             facts.module.nvrm.or_better(Observed::seen(loaded, line.origin()));
         }
-        facts.nvml.driver_version.or_better(Observed::seen(version, line.origin()));
+        // "NVML library version: 580.159" is the library's, whatever the line says of drivers.
+        let of_library = before.contains("library version");
+        if !of_library {
+            facts.nvml.driver_version.or_better(Observed::seen(version, line.origin()));
+        }
         if let (Some(flavour), false) = (flavour, facts.module.flavour_told.is_seen()) {
             facts.module.flavour_told = Observed::seen(flavour, line.origin());
         }

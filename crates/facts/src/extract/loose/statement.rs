@@ -14,7 +14,7 @@ pattern! {
 }
 pattern! {
     /// The condition.
-    CONDITION = r"(?i)\b(?:with|after|once|when|if|by|under|setting|using|adding|putting|booting|only)\b"
+    CONDITION = r"(?i)\b(?:with|after|once|when|if|by|under|setting|using|adding|putting|booting)\b|\bonly (?:works?|starts|succeeds|initiali[sz]es)\b|\b(?:works?|starts|succeeds) only\b"
 }
 pattern! { NEGATED = r"(?i)\b(?:not|never|no effect|n't|doesn't|didn't|still (?:fails|hangs|the same|broken)|does nothing|without (?:success|effect)|makes no difference|fails)\b|n't\b" }
 pattern! {

@@ -37,7 +37,7 @@ impl Joiner {
                     }
                 }
                 "UNSUPPORTED_GPU" | "LEGACY_GPU" => {
-                    self.refusal = Some((earlier.len(), line.number))
+                    self.refusal = Some((earlier.len(), line.number));
                 }
                 _ => {}
             }

@@ -49,8 +49,10 @@ enum Meaning {
 }
 
 /// What a line that names the driver holds, as the driver's modules prefix their lines.
-const DRIVER_NAMES: [&str; 9] = [
+const DRIVER_NAMES: [&str; 10] = [
     "NVRM:",
+    // Branches 515 and 520, before the name of a function.
+    "NVRM ",
     "nvidia:",
     "nvidia 0",
     "[nvidia",
@@ -79,6 +81,21 @@ pub(crate) fn marks() -> impl Iterator<Item = String> {
     let literals = signature::all().filter_map(|signature| literal::required(signature.regex));
     let names = DRIVER_NAMES.into_iter().chain([FRAME]);
     literals.flatten().chain(names.map(str::to_owned))
+}
+
+/// Whether a line, without stamp and host, is one of the driver's or the kernel's about it, and does
+/// not merely hold its name: within a word, a path or a sentence.
+pub(super) fn names_driver(text: &str) -> bool {
+    DRIVER_NAMES.iter().any(|name| {
+        let mut places = text.match_indices(name);
+        match *name {
+            "NVRM " => text.starts_with(name) && !text.starts_with("NVRM version"),
+            _ => places.any(|(at, _)| {
+                let before = text.get(..at).and_then(|head| head.chars().next_back());
+                !before.is_some_and(|ch| ch.is_alphanumeric() || matches!(ch, '/' | '-' | '_'))
+            }),
+        }
+    })
 }
 
 /// The one matcher of the process, made on first use.

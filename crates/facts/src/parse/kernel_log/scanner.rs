@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::matcher::{Hits, Matcher, SignatureMatch, matcher};
+use super::matcher::{Hits, Matcher, SignatureMatch};
 use super::stamp::Stamp;
-use super::{frames, prefix};
+use super::{frames, matcher, prefix};
 use crate::model::pci::PciAddress;
 
 /// A longer line is cut here; the kernel's own lines have at most about 1 KB.
@@ -49,7 +49,12 @@ impl Default for LogScanner {
 impl LogScanner {
     /// A scanner at line 1.
     pub fn new() -> LogScanner {
-        LogScanner { matcher: matcher(), hits: Hits::default(), number: 0, first_stamp: None }
+        LogScanner {
+            matcher: matcher::matcher(),
+            hits: Hits::default(),
+            number: 0,
+            first_stamp: None,
+        }
     }
 
     /// How many lines went through.
@@ -111,11 +116,12 @@ impl LogScanner {
         let matches = self.matcher.matches(&line, &self.hits);
         let whole = String::from_utf8_lossy(&line);
         let frames = if self.hits.has_frames { frames::of_line(&whole) } else { Vec::new() };
-        let unlisted = self.hits.names_driver && matches.is_empty() && frames.is_empty();
+        let (time, text) = prefix::split(&whole);
+        let named = self.hits.names_driver && matcher::names_driver(text);
+        let unlisted = named && matches.is_empty() && frames.is_empty();
         if matches.is_empty() && frames.is_empty() && !unlisted {
             return None;
         }
-        let (time, text) = prefix::split(&whole);
         let device = device_of(&matches, text);
         let text = text.to_owned();
         Some(ParsedLine { number: self.number, time, text, device, matches, frames, unlisted })

@@ -103,7 +103,7 @@ fn messages(facts: &Facts, weighing: &mut Weighing) {
                 }
             }
             ModuleMessage::NotFound { module, kernel }
-                if readings::is_display_module(module)
+                if is_sibling(facts, module)
                     && may_be_running(facts, kernel.as_deref())
                     && !surely_in_container(facts) =>
             {
@@ -157,6 +157,12 @@ fn vermagic(facts: &Facts, weighing: &mut Weighing) {
     } else {
         weighing.supports(Strong, "the module's version magic is not the kernel's", &event.origin);
     }
+}
+
+/// A module that is built and installed together with the main one. That nvidia_uvm is lacking
+/// says so only where there is no driver at all: distributions have left it out alone.
+fn is_sibling(facts: &Facts, module: &str) -> bool {
+    readings::is_display_module(module) || module == "nvidia_uvm" && driver_absent(facts).is_some()
 }
 
 fn files(facts: &Facts, weighing: &mut Weighing) {

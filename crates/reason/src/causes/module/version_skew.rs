@@ -201,8 +201,11 @@ fn equal(facts: &Facts, sides: &Sides, weighing: &mut Weighing) {
         (Side::Equal(version, origin), Side::Unknown) if nvml_18(facts).is_none() => {
             weighing.rules_out(format!("libcuda {version} = module"), origin);
         }
+        // NVML cannot have told the module's version then: only the module's own word is a match.
         (Side::Unknown, Side::Equal(version, origin))
-            if nvml_18(facts).is_some() && code_803(facts).is_none() =>
+            if nvml_18(facts).is_some()
+                && code_803(facts).is_none()
+                && facts.module.version().is_some() =>
         {
             weighing.rules_out(format!("libnvidia-ml {version} = module"), origin);
         }

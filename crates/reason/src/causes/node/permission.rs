@@ -285,7 +285,7 @@ fn nothing_refused(facts: &Facts, weighing: &mut Weighing) {
             weighing.supports(Strong, statement, &origin);
             let control = facts.node.at("/dev/nvidiactl");
             let closed = |node: &Node| node.mode.is_some_and(|mode| mode & 0o006 != 0o006);
-            if let Some(seen) = control.as_seen().filter(|seen| closed(&seen.value)) {
+            if let Some(seen) = control.as_seen().filter(|seen| closed(seen.value)) {
                 let shown = mode_text(facts, "/dev/nvidiactl");
                 let statement = format!("nvidiactl: mode{shown} does not let everybody in");
                 weighing.supports(Moderate, statement, &seen.origin);

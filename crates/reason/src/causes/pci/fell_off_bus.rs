@@ -128,6 +128,10 @@ fn lines(facts: &Facts, weighing: &mut Weighing) {
         let statement = "the driver logged the status NV_ERR_GPU_IS_LOST";
         weighing.supports(Moderate, statement, &event.origin);
     }
+    if let Some(origin) = readings::logged(facts, &["RPC_GPU_LOST"]) {
+        let statement = "the driver cannot send to the GSP: the GPU is lost";
+        weighing.supports(Moderate, statement, origin);
+    }
     let ones = |event: &&facts::model::log::LogEvent| event.get("val") == Some("0xffffffff");
     if let Some(event) = facts.log.with("BAD_REG_READ").find(ones) {
         weighing.supports(Moderate, "its registers read as 0xffffffff", &event.origin);

@@ -75,8 +75,6 @@ fn of_chip(name: &str, chip: &str, architecture: &str, release: &DriverVersion) 
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use super::*;
     use nvabi::pci_id::by_device;
 
