@@ -9,11 +9,11 @@ use crate::parse::command_line::Wrapper;
 use crate::version::DriverVersion;
 
 /// Notes what these commands say; none of them keeps another reader from the same output.
-pub(super) fn observe(output: &Output<'_>, facts: &mut Facts) {
+pub(super) fn observe(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
     let first = output.text.lines().map(str::trim).find(|line| !line.is_empty());
     let origin = output.item.origin_at(1, first.unwrap_or(""));
     failing_as_root(output, &origin, facts);
-    reload(output, facts);
+    reload(output, command_line, facts);
     match (output.command.program(), first) {
         ("getenforce", Some(word)) => {
             if let Some(mode) = selinux_mode(word) {
@@ -88,11 +88,11 @@ fn marks(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
 
 /// A reload that somebody typed, unless it goes with a restart of the engine, as after an
 /// installation.
-fn reload(output: &Output<'_>, facts: &mut Facts) {
+fn reload(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
     let typed = output.command.words.iter().any(|word| word == "daemon-reload");
     let restarts = ["restart", "enable", "start"].iter().any(|word| output.line.contains(word));
     if output.command.program() == "systemctl" && typed && !restarts {
-        let origin = output.item.origin_at(1, output.line);
+        let origin = output.typed(command_line);
         facts.sandbox.engine.reloads.push(Seen::new(output.line.to_owned(), origin));
     }
 }
