@@ -12,14 +12,36 @@ use synth::expectations::{Expected, corpus};
 
 use crate::corpus::{Case, cases, decided, diagnose, none_of, with_items};
 
+/// The cases are dealt to several tests, since each line of each is a diagnosis of its own.
+const SHARES: usize = 4;
+
 #[test]
-fn a_line_that_was_left_out_decides_nothing() {
+fn a_line_that_was_left_out_decides_nothing_in_the_first_share() {
+    share(0);
+}
+
+#[test]
+fn a_line_that_was_left_out_decides_nothing_in_the_second_share() {
+    share(1);
+}
+
+#[test]
+fn a_line_that_was_left_out_decides_nothing_in_the_third_share() {
+    share(2);
+}
+
+#[test]
+fn a_line_that_was_left_out_decides_nothing_in_the_fourth_share() {
+    share(3);
+}
+
+fn share(first: usize) {
     let mut faults = Vec::new();
     let mut tried = 0;
-    for case in cases() {
+    for case in cases().iter().skip(first).step_by(SHARES) {
         tried += without_each_line(case, &mut faults);
     }
-    assert!(tried > 1_000, "only {tried} lines were left out");
+    assert!(tried > 500, "only {tried} lines were left out");
     none_of(&faults);
 }
 
@@ -63,9 +85,10 @@ fn cited(raw: &RawSet, right: &[String]) -> BTreeSet<usize> {
     support.map(|piece| usize::try_from(piece.origin.line).unwrap()).collect()
 }
 
-/// A log is no list: without the first Xid of a burst it tells of another first one, and is right.
+/// A log is no list: without the first Xid of a burst, or the top frame of a stack, it tells of
+/// another first one, and is right.
 fn is_listed(line: &str) -> bool {
-    !line.trim().is_empty() && !line.contains("NVRM: Xid")
+    !line.trim().is_empty() && !line.contains("NVRM: Xid") && !line.contains("+0x")
 }
 
 fn was_pasted(item: &RawItem) -> bool {

@@ -14,6 +14,7 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
         ItemName::Text(label) => label.as_str().into(),
         other => other.to_string().into(),
     };
+    facts.mentions_gpu |= speaks_of_gpus(&text);
     for segment in transcript::split(&text) {
         let name = match &segment.command {
             Some(line) => ItemName::Command(line.clone()),
@@ -36,6 +37,18 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
         }
     }
 }
+
+/// Whether a text has a word of the field in it: what it is about, before anything is understood.
+fn speaks_of_gpus(text: &str) -> bool {
+    const WORDS: [&str; 6] = ["gpu", "gpus", "cuda", "nvidia", "nccl", "cudnn"];
+    let start = text.get(..text.len().min(SPOKEN_BYTES)).unwrap_or(text);
+    start
+        .split(|ch: char| !ch.is_ascii_alphanumeric())
+        .any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
+
+/// How much of a text is looked through for these words; a log speaks of its driver by its lines.
+const SPOKEN_BYTES: usize = 64 << 10;
 
 /// A mail or a forum quotes each line with `> `; when most lines are quoted the marks go. Lines
 /// stay where they are.

@@ -21,6 +21,10 @@ pub enum EngineFault {
     DeviceProgram(ProgramStep, Errno),
     /// The kernel refused a write to `devices.allow` (cgroup v1).
     DeviceList(Errno),
+    /// The hook was asked for a device that the driver does not list; which.
+    UnknownDevice(String),
+    /// The hook finds no device controller of cgroup v1.
+    NoDeviceController,
     /// The engine knows no CDI device of this name.
     CdiUnresolvable(String),
     /// The engine takes a CDI name for a path, since it does not know CDI.
@@ -150,10 +154,14 @@ pub struct Engine {
     pub no_cgroups_cure: Option<Seen<bool>>,
     /// Cgroup driver of the engine: `systemd` or `cgroupfs`.
     pub cgroup_driver: Observed<String>,
+    /// Whether the host has the unified hierarchy of cgroup v2, and not that of v1.
+    pub cgroup_v2: Observed<bool>,
     /// Version of podman, major and minor.
     pub podman: Observed<(u32, u32)>,
     /// Whether /dev/char has links to the driver's nodes.
     pub char_links: Observed<bool>,
+    /// Where the container's device rules (cgroup v1) were seen to admit the GPUs.
+    pub rules_with_gpus: Option<Origin>,
     /// Lines of a log or words of a report that show systemd re-reading its units.
     pub reloads: Vec<Seen<String>>,
     /// What a report says of a container that had its GPUs and lost them.

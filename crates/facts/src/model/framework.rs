@@ -44,6 +44,8 @@ pub enum FrameworkMessage {
         /// CUDA version that the driver supports.
         found: Option<CudaVersion>,
     },
+    /// "No GPU/TPU found, falling back to CPU".
+    NoAccelerator,
     /// "not compiled with CUDA enabled".
     NotCompiledWithCuda,
     /// An undefined symbol in an extension: library and symbol.
@@ -84,6 +86,8 @@ pub struct Framework {
     pub toolkits: Vec<Seen<(String, CudaVersion)>>,
     /// Other packages.
     pub packages: Vec<Seen<Package>>,
+    /// Where a framework lists a GPU.
+    pub gpu_listed: Observed<()>,
     /// Messages.
     pub messages: Vec<(FrameworkMessage, Origin)>,
 }

@@ -58,6 +58,8 @@ pub struct Share {
     pub no_processes: Option<Origin>,
     /// MIG devices. `Absent` when nvidia-smi says that there is none.
     pub mig_devices: Observed<Vec<MigDevice>>,
+    /// MIG mode as a report tells it, where no listing shows it.
+    pub mig_mode_told: Observed<bool>,
     /// A framework reached for a device number that CUDA does not list: its message.
     pub index_beyond_count: Vec<Seen<String>>,
     /// The MPS daemon runs (its log, its process, a statement), or does not.

@@ -94,6 +94,7 @@ pub static CAUSES: &[&Cause] = &[
     &sandbox::cdi_unresolvable::CAUSE,
     &sandbox::cgroup_denies::CAUSE,
     &sandbox::cgroup_lost::CAUSE,
+    &sandbox::cgroup_v2_unsupported::CAUSE,
     &sandbox::cli_timeout::CAUSE,
     &sandbox::engine_blind::CAUSE,
     &sandbox::flatpak_runtime::CAUSE,

@@ -358,6 +358,9 @@ fn framework(facts: &Facts, found: &mut Vec<Symptom>) {
             FrameworkMessage::DriverTooOld { .. } => {
                 (SymptomId::FrameworkNoGpu, "the framework calls the driver too old".to_owned())
             }
+            FrameworkMessage::NoAccelerator => {
+                (SymptomId::FrameworkNoGpu, "the framework finds no GPU".to_owned())
+            }
             FrameworkMessage::NotCompiledWithCuda => {
                 (SymptomId::FrameworkNoGpu, "the framework is built without CUDA".to_owned())
             }

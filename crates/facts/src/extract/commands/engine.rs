@@ -22,13 +22,16 @@ pub(crate) fn request(words: &[String], origin: Origin, facts: &mut Facts) {
         return;
     }
     facts.sandbox.started_with = Observed::seen(words.join(" "), origin.clone());
-    let asks = words.iter().any(|word| {
-        word.starts_with("--gpus")
-            || word.contains("nvidia.com/gpu")
-            || word.starts_with("/dev/nvidia")
-            || word.contains("=/dev/nvidia")
-            || word.contains("NVIDIA_VISIBLE_DEVICES=")
-            || word == "--privileged"
-    });
+    let runtime = words.windows(2).any(|pair| pair[0] == "--runtime" && pair[1] == "nvidia");
+    let asks = runtime
+        || words.iter().any(|word| {
+            word.starts_with("--gpus")
+                || word.contains("nvidia.com/gpu")
+                || word.starts_with("/dev/nvidia")
+                || word.contains("=/dev/nvidia")
+                || word.contains("NVIDIA_VISIBLE_DEVICES=")
+                || word == "--runtime=nvidia"
+                || word == "--privileged"
+        });
     facts.sandbox.gpu_requested = Observed::seen(asks, origin);
 }

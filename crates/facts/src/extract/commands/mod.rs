@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::model::Facts;
+use crate::observed::Origin;
 use crate::parse::command_line::{self, Simple, Wrapper};
 use crate::raw::{ItemName, RawItem};
 
@@ -51,6 +52,15 @@ impl Output<'_> {
     /// nothing of what it kept was left out.
     pub(crate) fn grep_pattern(&self) -> Option<String> {
         if self.item.partial { None } else { grep_pattern(self.command) }
+    }
+
+    /// The line of the command itself, which in a text stands before its output.
+    pub(crate) fn typed(&self, command_line: u32) -> Origin {
+        let mut item = self.item.clone();
+        if let Some((_, first)) = item.cut_from.as_mut().filter(|_| command_line > 0) {
+            *first = command_line;
+        }
+        item.origin_at(0, self.line)
     }
 
     /// The item under another name, for a parser that goes by names.
@@ -102,8 +112,8 @@ pub(crate) fn apply(line: &str, command_line: u32, item: &RawItem, facts: &mut F
 }
 
 fn one(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
-    state::before(output, facts);
-    sandbox::observe(output, facts);
+    state::before(output, command_line, facts);
+    sandbox::observe(output, command_line, facts);
     super::loose::typed(output.item, output.line, command_line, facts);
     // A trace first: what stands there is strace's output and not the program's.
     let handled = trace::apply(output, facts)

@@ -4,15 +4,16 @@ use super::Output;
 use crate::extract::loose::selinux_mode;
 use crate::model::Facts;
 use crate::model::host::ContainerKind;
-use crate::observed::{Observed, Origin};
+use crate::observed::{Observed, Origin, Seen};
 use crate::parse::command_line::Wrapper;
 use crate::version::DriverVersion;
 
 /// Notes what these commands say; none of them keeps another reader from the same output.
-pub(super) fn observe(output: &Output<'_>, facts: &mut Facts) {
+pub(super) fn observe(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
     let first = output.text.lines().map(str::trim).find(|line| !line.is_empty());
     let origin = output.item.origin_at(1, first.unwrap_or(""));
     failing_as_root(output, &origin, facts);
+    reload(output, command_line, facts);
     match (output.command.program(), first) {
         ("getenforce", Some(word)) => {
             if let Some(mode) = selinux_mode(word) {
@@ -23,6 +24,7 @@ pub(super) fn observe(output: &Output<'_>, facts: &mut Facts) {
             marks(output, &origin, facts);
             folders(output, &origin, facts);
         }
+        ("cat", Some(_)) => device_rules(output, &origin, facts),
         ("runsc", Some(_)) => gvisor(output, &origin, facts),
         ("nvidia-smi", Some(_)) if output.command.container().is_some() => {
             let answers =
@@ -49,6 +51,28 @@ fn failing_as_root(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
     }
 }
 
+/// A container's `devices.list` of cgroup v1: GPUs that it had and has no longer.
+fn device_rules(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
+    let asked = output.command.operands().any(|word| word.ends_with("/devices.list"));
+    if !asked || output.filtered() {
+        return;
+    }
+    let admits = |line: &str| {
+        let mut words = line.split_whitespace();
+        let device = matches!(words.next(), Some("a" | "c"));
+        let number = words.next().is_some_and(|word| word == "*:*" || word.starts_with("195:"));
+        device && number && words.next().is_some_and(|access| access.contains("rw"))
+    };
+    let engine = &mut facts.sandbox.engine;
+    let admitted = output.text.lines().any(|line| admits(line.trim()));
+    if admitted {
+        engine.rules_with_gpus = Some(origin.clone());
+    } else if engine.rules_with_gpus.is_some() {
+        let said = "the container's device rules had the GPUs, and have them no longer";
+        engine.lost_later.insert(0, Seen::new(said.to_owned(), origin.clone()));
+    }
+}
+
 /// The empty file that an engine leaves at the root of a container.
 fn marks(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
     let marks =
@@ -59,6 +83,17 @@ fn marks(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
         if asked && shown && !output.text.contains("No such file") {
             facts.host.container.or_better(Observed::seen(kind, origin.clone()));
         }
+    }
+}
+
+/// A reload that somebody typed, unless it goes with a restart of the engine, as after an
+/// installation.
+fn reload(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
+    let typed = output.command.words.iter().any(|word| word == "daemon-reload");
+    let restarts = ["restart", "enable", "start"].iter().any(|word| output.line.contains(word));
+    if output.command.program() == "systemctl" && typed && !restarts {
+        let origin = output.typed(command_line);
+        facts.sandbox.engine.reloads.push(Seen::new(output.line.to_owned(), origin));
     }
 }
 

@@ -6,15 +6,15 @@ use crate::model::Facts;
 use crate::observed::{Observed, Seen};
 
 /// Before the output is read.
-pub(super) fn before(output: &Output<'_>, facts: &mut Facts) {
+pub(super) fn before(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
     if let Some(words) = output.command.container() {
-        engine::request(words, output.item.origin_at(0, output.line), facts);
+        engine::request(words, output.typed(command_line), facts);
     }
     for (name, value) in &output.command.assignments {
         let relevant =
             ["CUDA_", "NVIDIA_", "LD_", "NCCL_"].iter().any(|prefix| name.starts_with(prefix));
         if relevant {
-            let origin = output.item.origin_at(0, output.line);
+            let origin = output.typed(command_line);
             facts.process.env.insert(name.clone(), Seen::new(value.clone(), origin));
         }
     }
@@ -33,7 +33,7 @@ fn not_found(output: &Output<'_>, facts: &mut Facts) {
 }
 
 /// After the output was read: what the command changed holds from here on.
-pub(super) fn after(output: &Output<'_>, _command_line: u32, facts: &mut Facts) {
+pub(super) fn after(output: &Output<'_>, command_line: u32, facts: &mut Facts) {
     let loads = matches!(output.command.program(), "modprobe" | "insmod")
         && !output.command.has_option("-r")
         && output.command.operands().any(|word| matches!(word, "nvidia_uvm" | "nvidia-uvm"));
@@ -42,7 +42,7 @@ pub(super) fn after(output: &Output<'_>, _command_line: u32, facts: &mut Facts) 
     }
     let switch = output.command.operands().find_map(|word| word.strip_prefix("uvm_disable_hmm="));
     if let Some(value) = switch {
-        let origin = output.item.origin_at(0, output.line);
+        let origin = output.typed(command_line);
         facts.module.uvm_disable_hmm = Observed::seen(matches!(value, "1" | "Y" | "y"), origin);
     }
 }

@@ -4,11 +4,17 @@ use super::Line;
 use super::pattern::{matches, pattern};
 use crate::model::Facts;
 use crate::model::framework::FrameworkMessage;
+use crate::observed::Observed;
 
 pattern! {
     /// The words of PyTorch stand in another reader; these are of the others: jaxlib, CTranslate2,
     /// XGBoost, LightGBM, OpenCV, DGL, bitsandbytes, llama.cpp, ONNX Runtime, Numba's kind.
     SAYS = r"(?i)\bCUDA-enabled jaxlib is not installed|\bwas not compiled with CUDA support|\b(?:is |was )?not (?:compiled|built) with (?:CUDA|GPU)(?: support)?\b|\b(?:compiled|built) without (?:CUDA|GPU)(?: support)?\b|\bnot compiled with GPU offload support|\bcompiled without support for GPU offload|\bDevice API cuda is not enabled|\bCUDA Tree Learner was not enabled in this build|\bGPU Tree Learner was not enabled in this build|\b'?CUDAExecutionProvider'? is not in available provider names|\bno CUDA support in this (?:build|binary)"
+}
+pattern! { NONE_FOUND = r"\bNo GPU/TPU found, falling back to CPU" }
+pattern! {
+    /// How TensorFlow and JAX name a GPU that they list.
+    LISTS = r"/physical_device:GPU:\d|\bCudaDevice\(id=\d|\bStreamExecutorGpuDevice\(id=\d"
 }
 pattern! {
     /// A package whose name or build string tells: `pytorch 1.10.0 py3.8_cpu_0`, `tensorflow-cpu`.
@@ -16,6 +22,15 @@ pattern! {
 }
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    if matches(&NONE_FOUND, line.text) {
+        let none = FrameworkMessage::NoAccelerator;
+        if !facts.framework.messages.iter().any(|(message, _)| *message == none) {
+            facts.framework.messages.push((none, line.origin()));
+        }
+    }
+    if matches(&LISTS, line.text) {
+        facts.framework.gpu_listed.or_better(Observed::seen((), line.origin()));
+    }
     let lower =
         line.text.contains("torch not compiled") || line.text.contains("Torch not compiled");
     if lower || !(matches(&SAYS, line.text) || matches(&PACKAGE, line.text)) {

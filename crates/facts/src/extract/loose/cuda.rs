@@ -32,7 +32,7 @@ pattern! {
 }
 pattern! {
     /// CUDA does not start, in the words people use when they give no code.
-    FAILS = r"(?i)\b(?:(?:every|all|any) CUDA (?:call|program|init|app)\w*|CUDA (?:calls?|programs?|init\w*|apps?)|cu_?init(?:\(0\))?)\b[^.\n]{0,24}\b(?:fails?|failed|dies|die|does not (?:work|start)|doesn't (?:work|start)|stopped working|is broken|crash(?:es)?)\b"
+    FAILS = r"(?i)\bUNKNOWN_CUDA_ERROR\b|\b(?:(?:every|all|any) CUDA (?:call|program|init|app)\w*|CUDA (?:calls?|programs?|init\w*|apps?)|cu_?init(?:\(0\))?)\b[^.\n]{0,24}\b(?:fails?|failed|dies|die|does not (?:work|start)|doesn't (?:work|start)|stopped working|is broken|crash(?:es)?)\b"
 }
 pattern! { CALL = r"(?:^|\s)(?:cudaMemcpy\w*|cudaMemset\w*|cudaStreamSynchronize|cudaDeviceSynchronize|cudaGetLastError|cublas\w+|(?P<malloc>cudaMalloc\w*))\(" }
 pattern! { FRESH = r"(?i)\b(?:fresh|new|separate|spawned) (?:python )?(?:process|interpreter)\b" }

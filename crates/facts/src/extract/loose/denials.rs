@@ -5,13 +5,22 @@ use super::Line;
 use super::pattern::{captures, pattern};
 use crate::model::Facts;
 use crate::model::engine::{Denial, Policy, SelinuxMode};
-use crate::observed::{Observed, Seen};
+use crate::observed::{Errno, Observed, Seen};
 
 pattern! { AVC = r"avc:\s+denied\s+\{(?P<access>[^}]{1,80})\}" }
 pattern! { FIELD = r#"\b(?P<key>name|path|scontext|tcontext|tclass|permissive|operation|profile|requested_mask|denied_mask|domain|blockers|dev|comm)=(?:"(?P<quoted>[^"]*)"|(?P<bare>\S+))"# }
 pattern! { APPARMOR = r#"apparmor="(?P<verdict>DENIED|ALLOWED)""# }
 pattern! { LANDLOCK = r"type=LANDLOCK_ACCESS\b|\btype=1423\b" }
 pattern! { PREVENTS = r#"SELinux is preventing (?P<comm>\S+) from (?:using the )?["']?(?P<access>[\w, ]+?)["']? access(?:es)? on the (?P<class>\S+) (?P<name>\S+?)\.?(?:\s|$)"# }
+pattern! {
+    /// `memfd_create (syscall 319) -> EPERM`, `mbind returns ENOSYS under the seccomp profile`.
+    CALL = r"(?i)\b(?P<call>memfd_create|mbind|set_mempolicy|get_mempolicy|move_pages|migrate_pages|clone3|openat2|close_range|pidfd_\w+|process_vm_\w+|io_uring_\w+|userfaultfd|name_to_handle_at|ioctl|mlock2?|rseq|membarrier|perf_event_open|kcmp)\b(?:\(\))?[^.\n]{0,48}(?:->|=>|→|:|=|\breturn(?:s|ed)\b|\banswers?\b|\bgives?\b|\bgot\b|\bgets\b|\bwith\b)\s*[`*]{0,2}(?:-1 )?(?P<errno>EPERM|ENOSYS)\b"
+}
+pattern! { FILTERED = r"(?i)\bseccomp\b" }
+pattern! {
+    /// The audit log of a filter that answers with an errno, or kills.
+    AUDIT = r"type=(?:1326|SECCOMP)\b[^\n]*\bsyscall=(?P<number>\d+)[^\n]*\bcode=0x(?P<code>[0-9a-f]+)"
+}
 pattern! { SOURCE = r"^\s*Source Context\s+(?P<label>\S+)" }
 pattern! { TARGET = r"^\s*Target Context\s+(?P<label>\S+)" }
 pattern! { OBJECTS = r"^\s*Target Objects\s+(?P<name>\S+)(?:\s+\[\s*(?P<class>\w+)\s*\])?" }
@@ -24,14 +33,54 @@ const LIMIT: usize = 64;
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     mode(line, facts);
+    filtered(line, facts);
     if facts.sandbox.engine.denials.len() >= LIMIT {
         return;
     }
-    if let Some(denial) = audited(line.text).or_else(|| prevented(line.text)) {
-        enter(denial, line, facts);
-    } else {
+    let mut any = false;
+    for record in records(line.text) {
+        if let Some(denial) = audited(record).or_else(|| prevented(record)) {
+            enter(denial, line, facts);
+            any = true;
+        }
+    }
+    if !any {
         troubleshot(line, facts);
     }
+}
+
+/// The records of a line: who pastes an audit log may join its lines, and each begins with `type=`
+/// or its own `avc:`.
+fn records(text: &str) -> impl Iterator<Item = &str> {
+    let mark = if text.matches("avc:").count() > 1 { Some("avc:") } else { None };
+    let starts: Vec<usize> = mark
+        .into_iter()
+        .flat_map(|mark| text.match_indices(mark).map(|(at, _)| at).skip(1))
+        .take(LIMIT)
+        .collect();
+    let ends: Vec<usize> = starts.iter().copied().chain([text.len()]).collect();
+    let begins = std::iter::once(0).chain(starts);
+    let pieces: Vec<&str> = begins.zip(ends).filter_map(|(from, to)| text.get(from..to)).collect();
+    pieces.into_iter()
+}
+
+/// A call that a seccomp filter refused: as the audit log has it, or as somebody tried it.
+fn filtered(line: &Line<'_>, facts: &mut Facts) {
+    if let Some(found) = captures(&AUDIT, line.text) {
+        // SECCOMP_RET_ERRNO; SECCOMP_RET_KILL ends the program, and a plain log entry lets it pass.
+        if found["code"].starts_with("5") {
+            let name = format!("system call {}", &found["number"]);
+            facts.sandbox.micro.entry(name).or_insert((Some(Errno::EPERM), line.origin()));
+        }
+        return;
+    }
+    let Some(found) = captures(&CALL, line.text) else { return };
+    if captures(&FILTERED, line.text).is_none() {
+        return;
+    }
+    let Some(errno) = Errno::from_name(&found["errno"]) else { return };
+    let name = found["call"].to_ascii_lowercase();
+    facts.sandbox.micro.entry(name).or_insert((Some(errno), line.origin()));
 }
 
 fn enter(denial: Denial, line: &Line<'_>, facts: &mut Facts) {
@@ -180,8 +229,10 @@ mod tests {
 
     #[test]
     fn every_expression_compiles() {
-        let all =
-            [&AVC, &FIELD, &APPARMOR, &LANDLOCK, &PREVENTS, &SOURCE, &TARGET, &OBJECTS, &MODE];
+        let all = [
+            &AVC, &FIELD, &APPARMOR, &LANDLOCK, &PREVENTS, &SOURCE, &TARGET, &OBJECTS, &MODE,
+            &CALL, &FILTERED, &AUDIT,
+        ];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }
 
@@ -197,6 +248,30 @@ mod tests {
         assert!(armor.of_thread_name());
         assert_eq!(armor.policy, Policy::Apparmor);
         assert_eq!(audited("nothing of the kind"), None);
+    }
+
+    #[test]
+    fn joined_records_are_several() {
+        let one = "avc:  denied  { read } for pid=1 comm=\"x\" name=\"log\" scontext=a tcontext=b tclass=file permissive=0";
+        let two = "avc:  denied  { open } for pid=2 comm=\"x\" path=\"/dev/nvidiactl\" scontext=a tcontext=u:object_r:xserver_misc_device_t:s0 tclass=chr_file permissive=0";
+        let denials = lines_of(&format!("type=AVC msg={one} / type=AVC msg={two}"));
+        let names: Vec<String> =
+            denials.sandbox.engine.denials.iter().map(|denial| denial.value.name.clone()).collect();
+        assert_eq!(names, ["log", "/dev/nvidiactl"]);
+    }
+
+    #[test]
+    fn calls_that_a_filter_refuses() {
+        for text in [
+            "memfd_create (syscall 319) -> EPERM under the sandbox's seccomp profile",
+            "under seccomp mbind() returns ENOSYS",
+            "audit: type=1326 audit(1.2:3): auid=0 uid=0 comm=\"python3\" sig=0 arch=c000003e syscall=319 compat=0 ip=0x7f code=0x50000",
+        ] {
+            assert_eq!(lines_of(text).sandbox.micro.len(), 1, "{text}");
+        }
+        for text in ["ioctl returns EPERM", "seccomp lets memfd_create pass"] {
+            assert!(lines_of(text).sandbox.micro.is_empty(), "{text}");
+        }
     }
 
     #[test]

@@ -13,6 +13,10 @@ pattern! {
     SETTING = r"^\s*#?\s*(?P<key>lxc\.[\w.]+|no-cgroups|dev\d+|devices\.allow)\s*[=:]\s*(?P<value>.+?)\s*$"
 }
 pattern! { RUN = r"(?P<run>(?:docker|podman|nerdctl) run [^`\n]+)" }
+pattern! {
+    /// The prefix that compose puts before the lines of a service: `webui-auto-1  | …`.
+    COMPOSE = r"^\s*[a-z0-9][\w.]*(?:[-_][\w.]+)*[-_]\d{1,2}\s{1,4}\| \S"
+}
 pattern! { IN_LXC = r"(?i)\b(?:in|inside|an?|the|privileged|unprivileged) (?:\w+ )?(?:LXC|LXD|CT)\b" }
 pattern! { IN_DOCKER = r"(?i)\b(?:in|inside|within) (?:a |the |my )?(?:docker|podman)\b" }
 pattern! { IN_POD = r"(?i)\b(?:in|inside|within) (?:a |the |my )?(?:pod|kubernetes|k8s)\b" }
@@ -38,6 +42,7 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         request(run, line, facts);
     }
     for (pattern, kind) in [
+        (&COMPOSE, ContainerKind::Docker),
         (&IN_LXC, ContainerKind::Lxc),
         (&IN_DOCKER, ContainerKind::Docker),
         (&IN_POD, ContainerKind::Kubernetes),
@@ -48,11 +53,23 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     }
 }
 
+/// An option, or the name of an image with its folder or tag: "docker run failed as follows:" is a
+/// sentence.
+fn is_command(words: &[String]) -> bool {
+    words.iter().skip(2).any(|word| {
+        let inner = word.trim_end_matches([':', '.', ',']);
+        inner.starts_with('-') || inner.contains(['/', ':'])
+    })
+}
+
 /// `docker run …` within prose or in a code span.
 fn request(run: &str, line: &Line<'_>, facts: &mut Facts) {
     if facts.sandbox.started_with.is_seen() {
         return;
     }
     let words: Vec<String> = run.split_whitespace().map(str::to_owned).collect();
+    if !is_command(&words) {
+        return;
+    }
     crate::extract::commands::engine::request(&words, line.origin(), facts);
 }

@@ -10,12 +10,16 @@ use crate::version::{CudaVersion, DriverVersion, KernelRelease};
 pattern! {
     DRIVER = r"(?i)(?:\bdriver(?:[ _]version)?|\bnvidia(?: driver| open| kernel module)?|\bNVRM version|\bnvidia-driver)\b[^\d\n]{0,40}?(?P<version>\d{3}\.\d{2,3}(?:\.\d{2})?)\b(?P<rest>[^\n]{0,24})"
 }
+pattern! {
+    /// What /sys/module/nvidia/version is said to hold.
+    SYSFS = r"/sys/module/nvidia/version\b[^\d\n]{0,24}(?P<version>\d{3}\.\d{2,3}(?:\.\d{2})?)\b"
+}
 pattern! { KERNEL = r"(?i)\bkernel(?: version| release)?\b[^\d\n]{0,20}(?P<release>\d+\.\d+\.\d+[\w.\-+~]*)" }
 pattern! { CUDA = r"(?i)\bCUDA Version:?\s*(?P<version>\d{1,2}\.\d)" }
 pattern! { NVCC = r"(?i)\bCuda compilation tools, release (?P<version>\d+\.\d+)" }
 pattern! { HMM = r"(?i)\buvm_disable_hmm\b(?:\s*(?:=|:|is|reads|->)\s*|\s+)(?P<value>[01YN])\b" }
 pattern! {
-    VARIABLE = r#"(?:^|[\s`"'(\[])(?:export\s+|os\.environ\[["'])?(?P<name>CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES|NVIDIA_DRIVER_CAPABILITIES|LD_LIBRARY_PATH|LD_PRELOAD|CUDA_MPS_PIPE_DIRECTORY|CUDA_DEVICE_ORDER)(?:["']\])?\s*[=:]\s*(?P<value>"[^"]*"|'[^']*'|[^\s`;]*)"#
+    VARIABLE = r#"(?:^|[\s`"'(\[*])(?:export\s+|os\.environ\[["'])?(?P<name>CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES|NVIDIA_DRIVER_CAPABILITIES|LD_LIBRARY_PATH|LD_PRELOAD|CUDA_MPS_PIPE_DIRECTORY|CUDA_DEVICE_ORDER)(?:["']\])?[*`]{0,2}\s*[=:]\s*[*`]{0,2}(?P<value>"[^"]*"|'[^']*'|[^\s`;]*)"#
 }
 pattern! {
     PRODUCT = r"(?i)\b(?P<name>(?:NVIDIA )?(?:GeForce |Quadro |Tesla |TITAN )?(?:RTX PRO \d{4}(?: Blackwell)?(?: Max-Q)?(?: (?:Workstation|Server) Edition)?|RTX A?\d{3,4}(?: Ada(?: Generation)?)?(?: ?Ti)?(?: SUPER)?|GTX \d{3,4}(?: ?Ti)?(?: SUPER)?|(?:GB|GH|H|A|B|L|T|V|P|K)\d{2,3}[A-Za-z]?(?:-\w+)*))\b"
@@ -73,6 +77,10 @@ fn versions(line: &Line<'_>, facts: &mut Facts) {
         if let (Some(flavour), false) = (flavour, facts.module.flavour_told.is_seen()) {
             facts.module.flavour_told = Observed::seen(flavour, line.origin());
         }
+    }
+    if let Some(version) = group(&SYSFS, line.text, "version").and_then(DriverVersion::parse) {
+        facts.mentions_gpu = true;
+        facts.nvml.driver_version.or_better(Observed::seen(version, line.origin()));
     }
     if let Some(release) = group(&KERNEL, line.text, "release").and_then(KernelRelease::parse) {
         facts.host.kernel.or_better(Observed::seen(release, line.origin()));

@@ -8,13 +8,15 @@ use crate::version::DriverVersion;
 pattern! {
     PROGRAM = r"(?i)(?:bpf_prog_query\(BPF_CGROUP_DEVICE\) failed|(?P<load>load program|bpf_prog_load)|(?P<attach>(?:BPF_PROG_ATTACH|can'?t attach program)[^:]{0,60}(?:: can'?t attach program)?)): (?P<why>operation not permitted|permission denied|invalid argument|function not implemented)"
 }
+pattern! { DEVICE = r"(?i)device error: (?:unknown device(?: id)?: (?P<after>[\w\-/:.]+)|(?P<before>[\w\-/:.]+): unknown device)" }
+pattern! { CONTROLLER = r"(?i)cgroup subsystem devices not found" }
 pattern! { LIST = r"(?i)devices\.allow: (?P<why>operation not permitted|permission denied)" }
 pattern! { UNRESOLVABLE = r#"(?i)unresolvable CDI devices?:? \[?"?(?P<device>[^\s:,"\]]+)"# }
 pattern! {
     UNKNOWN = r#"(?i)(?:could not select device driver "?(?P<cdi>cdi)\b|stat (?P<a>[\w.\-]+/[\w.\-]+=[\w\-]+): no such file|custom device "?(?P<b>[\w.\-]+/[\w.\-]+=[\w\-]+)"?: no such file|(?P<c>[\w.\-]+/[\w.\-]+=[\w\-]+)"? (?:is not an absolute path|is not a device))"#
 }
 pattern! {
-    PATH = r#"(?i)(?:fulfil mount request: (?:open|stat)|error stat'ing file|error mounting|failed to stat CDI host device|(?:crun|runc|OCI runtime)[^\n]{0,120}?: (?:cannot |error )?(?:stat|open|access)) [`'"]?(?P<path>/[^\s`'":]+)[`'"]?[^\n]{0,400}?no such file or directory"#
+    PATH = r#"(?i)(?:fulfil mount request: (?:open|stat)|error stat'ing file|error mounting|failed to stat CDI host device|error gathering device information while adding custom device|(?:crun|runc|OCI runtime)[^\n]{0,120}?: (?:cannot |error )?(?:stat|open|access)) [`'"]?(?P<path>/[^\s`'":]+)[`'"]?[^\n]{0,400}?no such file or directory"#
 }
 pattern! { LIBRARY = r"(?i)load library failed: (?P<library>lib[\w\-]+\.so[.\d]*)" }
 pattern! {
@@ -53,6 +55,14 @@ pub(super) fn faults(window: &str, first_line: usize) -> Vec<EngineFault> {
         };
         let why = matched.name("why").map_or("", |why| why.as_str());
         found.push(EngineFault::DeviceProgram(step, errno_of(why)));
+    }
+    if let Some(matched) = here(&DEVICE)
+        && let Some(device) = matched.name("after").or(matched.name("before"))
+    {
+        found.push(EngineFault::UnknownDevice(device.as_str().to_owned()));
+    }
+    if here(&CONTROLLER).is_some() {
+        found.push(EngineFault::NoDeviceController);
     }
     if let Some(why) = group(&LIST, "why") {
         found.push(EngineFault::DeviceList(errno_of(&why)));
@@ -121,6 +131,8 @@ mod tests {
     fn every_expression_compiles() {
         let all = [
             &PROGRAM,
+            &DEVICE,
+            &CONTROLLER,
             &LIST,
             &UNRESOLVABLE,
             &UNKNOWN,

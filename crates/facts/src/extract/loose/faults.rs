@@ -11,7 +11,7 @@ use crate::observed::{Observed, Seen, clean_excerpt};
 use crate::raw::RawItem;
 
 /// Words of which each message holds one; a line without any is passed over at little cost.
-const MARKS: [&str; 31] = [
+const MARKS: [&str; 33] = [
     "nvidia-container-",
     "bpf",
     "BPF",
@@ -43,6 +43,8 @@ const MARKS: [&str; 31] = [
     "crun",
     "OCI runtime",
     "executable file not found",
+    "subsystem devices",
+    "gathering device information",
 ];
 
 pattern! { KEPT = r"(?i)NVIDIA GPU driver is already pre-installed on the node" }
@@ -128,6 +130,8 @@ fn kind(fault: &EngineFault) -> &'static str {
         EngineFault::DriverInUse(_) => "operator",
         EngineFault::DeviceProgram(..)
         | EngineFault::DeviceList(_)
+        | EngineFault::NoDeviceController
+        | EngineFault::UnknownDevice(_)
         | EngineFault::HookLacksLibrary(_)
         | EngineFault::MknodRefused(_) => "cli",
     }

@@ -34,7 +34,12 @@ pattern! {
     /// A framework reaches for a device that CUDA did not list.
     INDEX = r"device >= 0 && device < num_gpus|\bdevice_index\b.{0,40}\bINTERNAL ASSERT FAILED|\bdevice=\S* ?, ?num_gpus=\d*"
 }
-pattern! { NO_INSTANCE = r"(?i)\bNo MIG devices found\b|\bno MIG (?:instances?|devices?)\b" }
+pattern! {
+    /// MIG mode in words, and as nvidia-smi says that it set it.
+    MIG_ON = r"(?i)\bMIG(?: mode)?\b[^.\n]{0,16}\b(?:is|was|has been|are|got)\b[^.\n]{0,12}\b(?:enabled|switched on|turned on|on|active)\b|\bEnabled MIG Mode for GPU\b|\b(?:with|after) MIG(?: mode)? (?:enabled|on)\b|\b(?:enabled|enabling|turned on) MIG\b"
+}
+pattern! { MIG_NOT = r"(?i)\b(?:not|n't|disabled?|off|without|if|whether|when you)\b" }
+pattern! { NO_INSTANCE = r"(?i)\bNo MIG devices found\b|\bno (?:MIG|GPU|compute) (?:instances?|devices? (?:were |was |are )?(?:found|made|created|exist))\b|\bno MIG devices?\b" }
 
 /// Most lines of one kind.
 const LIMIT: usize = 256;
@@ -70,6 +75,11 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
         facts.mentions_gpu = true;
         let said = Seen::new(clean_excerpt(line.text), line.origin());
         facts.share.index_beyond_count.push(said);
+    }
+    let on = captures(&MIG_ON, line.text).and_then(|found| found.get(0));
+    if prose && on.is_some_and(|said| !matches(&MIG_NOT, said.as_str())) {
+        facts.mentions_gpu = true;
+        facts.share.mig_mode_told.or_better(Observed::seen(true, line.origin()));
     }
     if matches(&NO_INSTANCE, line.text) {
         facts.share.mig_devices.or_better(Observed::Absent(line.origin()));

@@ -14,7 +14,7 @@ pattern! {
 }
 pattern! {
     /// The condition.
-    CONDITION = r"(?i)\b(?:with|after|once|when|if|by|under|setting|using|adding|putting|booting)\b|\bonly (?:works?|starts|succeeds|initiali[sz]es)\b|\b(?:works?|starts|succeeds) only\b"
+    CONDITION = r"(?i)\b(?:with|after|once|when|if|by|under|setting|using|add|adding|putting|booting|minus|without|removing|dropping|recreating)\b|\bonly (?:works?|starts|succeeds|initiali[sz]es)\b|\b(?:works?|starts|succeeds) only\b"
 }
 pattern! { NEGATED = r"(?i)\b(?:not|never|no effect|n't|doesn't|didn't|still (?:fails|hangs|the same|broken)|does nothing|without (?:success|effect)|makes no difference|fails)\b|n't\b" }
 pattern! {
@@ -23,6 +23,11 @@ pattern! {
 pattern! { SMI_BAD = r"(?i)\b(?:not|n't|no|fail\w*|cannot|can't|hang\w*|error|mismatch|freez\w*|stuck|until|command|chipset|nothing|only|In Progress|Not Supported|Unlicensed)\b|n't\b" }
 pattern! { FABRIC_MANAGER = r"(?i)\b(?:nvidia-)?fabric[- ]?manager\b[^.\n]{0,40}\b(?P<state>not installed|not active|inactive|not running|failed|is not started|isn't running|dead|masked|disabled)\b" }
 pattern! { FABRIC_STATE = r"(?i)\bfabric(?: state)?\b[^.\n]{0,24}?['`:]?\s*(?P<state>In Progress|Not Started|Completed)\b" }
+pattern! { NO_NVSWITCH = r"(?i)\b(?:no|not|without|lacks?|isn't|has(?:n't| no)|have no)\b[^.\n]{0,16}\b(?:NV ?Switch(?:es)?|HGX|DGX)\b" }
+pattern! {
+    /// A board whose GPUs are given to guests: its switches are the host's, or of another guest.
+    OF_A_HOST = r"(?i)\b(?:VMs?|guests?|virtual machines?|pass(?:ed)?[- ]?(?:through|to)|libvirt|KVM|kubevirt|shared|slice)\b"
+}
 pattern! { NVSWITCH = r"(?i)\bNV ?Switch(?:es)?\b|\b(?:HGX|DGX)\b" }
 
 /// The condition under which the line says that something works or fails, when it says one.
@@ -51,7 +56,8 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
 /// "CUDA works after loading nvidia_uvm with uvm_disable_hmm=1".
 fn experiment(line: &Line<'_>, facts: &mut Facts) {
     let Some(under) = condition(line.text) else { return };
-    let about = ["cuda", "gpu", "cuinit", "torch", "works", "cure", "fix", "init"];
+    let about =
+        ["cuda", "gpu", "cuinit", "torch", "works", "cure", "fix", "init", "nvidia-modprobe"];
     let lower = line.text.to_lowercase();
     if !about.iter().any(|word| lower.contains(word)) || about_smi_alone(line.text) {
         return;
@@ -126,9 +132,8 @@ fn fabric(line: &Line<'_>, facts: &mut Facts) {
         facts.fabric.states.push(Seen::new(state.as_str().to_owned(), line.origin()));
     }
     if matches(&NVSWITCH, line.text)
-        && !matches(&NEGATED, line.text)
-        && !line.text.to_lowercase().contains("without")
-        && !line.text.to_lowercase().contains(" no nvswitch")
+        && !matches(&NO_NVSWITCH, line.text)
+        && !matches(&OF_A_HOST, line.text)
     {
         facts.fabric.nvswitch.or_better(Observed::seen(true, line.origin()));
     }

@@ -24,7 +24,7 @@ pattern! { FLATPAK_ONLY = r"(?i)\bflatpaks?\b" }
 pattern! { NATIVE_WORKS = r"(?i)\b(?:native|host|outside|non-flatpak|system)\b[^.\n]{0,40}\b(?:works?|fine|ok|okay|unaffected)\b" }
 pattern! { FLATPAK_CURE = r"(?i)\bflatpak update\b" }
 pattern! {
-    NO_PROC = r"(?i)(?:/proc\b[^.\n]{0,24}\b(?:is|was) (?:not (?:mounted|available|there)|missing|empty|hidden)|\b(?:no|without(?: an?)?(?: mounted)?) /proc\b(?:$|[\s,;.])|\bdo this: mount -t proc)"
+    NO_PROC = r"(?i)(?:/(?:proc|sys)\b[^.\n]{0,24}\b(?:is|was) (?:not (?:mounted|available|there)|missing|empty|hidden)|\b(?:no|without(?: an?)?(?: mounted)?) /(?:proc|sys)\b(?:$|[\s,;.])|\bdo this: mount -t proc)"
 }
 pattern! { CHAR_LINKS = r"(?i)(?:\bno (?:sym)?(?:bolic )?(?:links?|symlinks|entr(?:y|ies))\b[^\n]{0,40}/dev/char\b|/dev/char\b[^\n]{0,40}\b(?:is empty|has no|contains no|no links)|/dev/char/195:\S{1,40}[^\n]{0,24}\bNo such file)" }
 
@@ -41,7 +41,7 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         push(line, &RELOAD, |facts| &mut facts.sandbox.engine.reloads, facts);
     }
     nvml_failure(line, facts);
-    if line.has("/proc") && matches(&NO_PROC, line.text) {
+    if (line.has("/proc") || line.has("/sys")) && matches(&NO_PROC, line.text) {
         facts.sandbox.engine.proc_mounted = Observed::seen(false, line.origin());
     }
 }

@@ -12,9 +12,10 @@ use crate::version::DriverVersion;
 pattern! {
     CGROUP_DRIVER = r#"(?i)(?:cgroup[ -]?driver["']?\s*[:=]\s*|native\.cgroupdriver=|cgroup driver (?:is )?)["'`]?(?P<driver>systemd|cgroupfs)\b|\bSystemdCgroup\s*=\s*(?P<flag>true|false)"#
 }
+pattern! { HIERARCHY = r"(?i)(?:\bcgroup[ -]?(?:version|hierarchy)\b\W{1,3}(?:v|cgroupv)?(?P<info>[12])\b|\bcgroup(?P<fs>2)fs\b|\bcgroups? ?v(?P<said>[12])\b)" }
 pattern! { PODMAN = r"(?i)\bpodman(?: version)?[ :]{1,2}v?(?P<major>\d)\.(?P<minor>\d{1,2})(?:\.\d+)?\b" }
 pattern! {
-    SNAP = r"(?i)(?:\bsnap install docker\b|/(?:var/)?snap/docker\b|\bdocker\b[^.\n]{0,24}\b(?:from|via|as|through|is) (?:a |the |an )?(?:ubuntu )?snap\b|\bsnap(?:ped)? (?:version of |package of |build of )?docker\b|\bdocker[ -]snap\b|^\s*docker\s+\d+\.\d+\.\d+\S*\s+\d+\s+\S+\s+canonical)"
+    SNAP = r"(?i)(?:\bsnap (?:install|services|list|info|start|restart|logs|connect|set|get|refresh)\b[^\n]{0,24}\bdocker\b|^\W*docker\.dockerd\s+(?:enabled|disabled)\b|/(?:var/)?snap/docker\b|\bdocker\b[^.\n]{0,24}\b(?:from|via|as|through|is) (?:a |the |an )?(?:ubuntu )?snap\b|\bsnap(?:ped)? (?:version of |package of |build of )?docker\b|\bdocker[ -]snap\b|^\s*docker\s+\d+\.\d+\.\d+\S*\s+\d+\s+\S+\s+canonical)"
 }
 pattern! {
     DESKTOP = r"(?i)(?P<name>\bdocker desktop\b|\bdesktop-linux\b|\brancher desktop\b|\bpodman[ -]machine\b|\bcolima\b)"
@@ -47,6 +48,12 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         if let Some(driver) = driver.or_else(|| by_flag.map(str::to_owned)) {
             engine.cgroup_driver = Observed::seen(driver, line.origin());
         }
+    }
+    if let Some(found) = captures(&HIERARCHY, line.text)
+        && super::statement::condition(line.text).is_none()
+        && let Some(version) = found.name("info").or(found.name("fs")).or(found.name("said"))
+    {
+        engine.cgroup_v2.or_better(Observed::seen(version.as_str() == "2", line.origin()));
     }
     if let Some(found) = captures(&PODMAN, line.text)
         && let (Ok(major), Ok(minor)) = (found["major"].parse(), found["minor"].parse())
@@ -191,6 +198,7 @@ mod tests {
     fn every_expression_compiles() {
         let all = [
             &CGROUP_DRIVER,
+            &HIERARCHY,
             &PODMAN,
             &SNAP,
             &DESKTOP,

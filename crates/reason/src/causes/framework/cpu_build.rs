@@ -4,7 +4,7 @@ use facts::model::framework::FrameworkMessage;
 use facts::{Facts, Layer, Observed};
 
 use crate::cause::{Cause, LookAlike};
-use crate::evidence::Strength::{Strong, Weak};
+use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
 use crate::readings;
 use crate::remedy::{Impact, Place, Remedy};
@@ -55,6 +55,7 @@ fn weigh(facts: &Facts) -> Weighing {
     if let Some((_, origin)) = message {
         weighing.confirms("the framework says that it was built without CUDA", origin);
     }
+    no_accelerator(facts, &mut weighing);
     let unavailable = facts.framework.torch_available.value() == Some(&false);
     if let Observed::Seen(torch) = &facts.framework.torch {
         let version = torch.value.version.as_deref().unwrap_or("");
@@ -94,6 +95,20 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.supports(Weak, "nvidia-smi works: the driver is not what is lacking", &origin);
     }
     weighing
+}
+
+/// JAX finds no accelerator. Where another framework lists the GPU in the same surroundings, it is
+/// JAX's own package that lacks CUDA.
+fn no_accelerator(facts: &Facts, weighing: &mut Weighing) {
+    let mut messages = facts.framework.messages.iter();
+    let none = messages.find(|(message, _)| *message == FrameworkMessage::NoAccelerator);
+    let Some((_, origin)) = none else { return };
+    let listed = facts.framework.gpu_listed.as_seen().map(|seen| &seen.origin);
+    let strength = if listed.is_some() { Strong } else { Weak };
+    weighing.supports(strength, "the framework finds no GPU and goes on without", origin);
+    if let Some(other) = listed.or_else(|| readings::cuda_works(facts)) {
+        weighing.supports(Moderate, "another framework lists the GPU", other);
+    }
 }
 
 fn remedy(facts: &Facts) -> Remedy {

@@ -59,6 +59,7 @@ fn weigh(facts: &Facts) -> Weighing {
         }
         Some(file) => weigh_versions(facts, file, &mut weighing),
         None => {
+            on_disk(facts, &mut weighing);
             weighing.needs(Need::LibcudaMapped);
         }
     }
@@ -95,6 +96,19 @@ fn by_experiment(facts: &Facts, weighing: &mut Weighing) {
             weighing.rules_out("the driver's own libcuda fails as well", origin);
         }
         None => {}
+    }
+}
+
+/// A compat library that lies there, when nobody saw which one is mapped.
+fn on_disk(facts: &Facts, weighing: &mut Weighing) {
+    let Some(module) = readings::driver_version(facts) else { return };
+    let older = facts.library.others.iter().find(|file| {
+        let version = file.version.as_ref();
+        is_compat(file) && version.is_some_and(|version| *version < module.value)
+    });
+    if let Some(file) = older {
+        let statement = format!("{} is older than the module {}", file.path, module.value);
+        weighing.supports(Moderate, statement, &file.origin);
     }
 }
 

@@ -1,12 +1,12 @@
 //! `library.stub`
 
-use facts::model::cuda::Stage;
+use facts::model::cuda::{Stage, TrialResult};
 use facts::model::library::LibraryKind;
 use facts::{Facts, Layer};
 
 use super::{folder, mapped, path_holds, right_one, search_path_without};
 use crate::cause::{Cause, LookAlike};
-use crate::evidence::Strength::{Strong, Weak};
+use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
 use crate::readings::{self, code};
 use crate::remedy::{Impact, Place, Remedy};
@@ -52,6 +52,11 @@ fn weigh(facts: &Facts) -> Weighing {
         let stub = file.kind == LibraryKind::Stub || path_holds(file, "/stubs/");
         if stub {
             weighing.supports(Strong, format!("libcuda comes from {}", file.path), &file.origin);
+            // Programs that do not know the code of the stub say only that it failed.
+            let failed = facts.cuda.plain().find(|trial| trial.result == TrialResult::Failed);
+            if let Some(trial) = failed {
+                weighing.supports(Moderate, "CUDA does not start", &trial.origin);
+            }
         } else if stub_code.is_none() {
             let statement = format!("libcuda comes from {}, which is no stub", file.path);
             weighing.rules_out(statement, &file.origin);

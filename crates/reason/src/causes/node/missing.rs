@@ -1,5 +1,6 @@
 //! `node.missing`
 
+use facts::model::engine::EngineFault;
 use facts::{Facts, Layer, Observed, Origin};
 
 use super::{
@@ -7,6 +8,7 @@ use super::{
 };
 use crate::cause::{Cause, LookAlike};
 use crate::causes::sandbox;
+use crate::engine;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
 use crate::readings::{self, code};
@@ -30,6 +32,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         SymptomId::DriverAbsent,
         SymptomId::GpuMissing,
         SymptomId::FrameworkNoGpu,
+        SymptomId::ContainerRefused,
     ],
     specializes: &[],
     look_alikes: &[
@@ -74,6 +77,7 @@ fn weigh(facts: &Facts) -> Weighing {
         let alike: Vec<&Missing> = missing.iter().filter(|node| kind(node.role)).collect();
         weigh_alike(facts, &alike, &mut weighing);
     }
+    by_the_engine(facts, &mut weighing);
     if !weighing.support.is_empty() {
         bare_container(facts, &missing, &mut weighing);
     } else if let Some((names, origin)) = all_needed(facts, |path| super::seen_there(facts, path)) {
@@ -83,6 +87,23 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.needs(Need::NodeListing);
     }
     weighing
+}
+
+/// An engine that is to pass a node on and does not find it on its host.
+fn by_the_engine(facts: &Facts, weighing: &mut Weighing) {
+    let node = engine::fault(facts, |fault| match fault {
+        EngineFault::PathMissing(path) => path.strip_prefix("/dev/").map(str::to_owned),
+        _ => None,
+    });
+    let Some(seen) = node.filter(|seen| seen.value.starts_with("nvidia")) else { return };
+    let statement =
+        format!("the engine is to pass {} on, and its host has no such node", seen.value);
+    weighing.supports(Strong, statement, &seen.origin);
+    if let Some(origin) = engine::cured_by(facts, &["nvidia-modprobe", "nvidia-smi"]) {
+        let statement = "it starts once a tool of the driver has made the nodes on the host";
+        weighing.supports(Moderate, statement, origin);
+    }
+    weighing.needs(Need::CharMajors);
 }
 
 /// A node that was looked for and is not there.

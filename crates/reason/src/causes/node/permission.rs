@@ -58,6 +58,9 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     remedy,
 };
 
+/// NVML_ERROR_NOT_FOUND, with which nvidia-smi ends when it says "No devices were found".
+const NVML_NOT_FOUND: i64 = 6;
+
 /// Codes that NVML makes of EACCES on nvidiactl.
 const NVML_CODES: [i64; 1] = [code::NVML_NO_PERMISSION];
 
@@ -75,6 +78,7 @@ fn weigh(facts: &Facts) -> Weighing {
     let refused = refused_nodes(facts);
     if refused.is_empty() {
         nothing_refused(facts, &mut weighing);
+        for_root_alone(facts, &mut weighing);
         return weighing;
     }
     for kind in [0, 1, 2] {
@@ -293,6 +297,31 @@ fn nothing_refused(facts: &Facts, weighing: &mut Weighing) {
         }
         weighing.needs(Need::NodeOpen).needs(Need::NodeListing);
     }
+}
+
+/// Modes that let root and a group in, when nobody said who looked: a suspect where NVML or CUDA
+/// finds no device.
+fn for_root_alone(facts: &Facts, weighing: &mut Weighing) {
+    if facts.node.euid.is_seen() || harmless(facts, Role::Control).is_some() {
+        return;
+    }
+    let closed = nodes_in_question(facts).into_iter().find_map(|path| {
+        let Observed::Seen(node) = facts.node.at(&path) else { return None };
+        let mode = node.value.mode.filter(|mode| mode & 0o006 == 0)?;
+        (is_device(node.value) && mode & 0o600 == 0o600).then_some((path, node.origin))
+    });
+    let Some((path, origin)) = closed else { return };
+    let none = facts.nvml.count.as_seen().filter(|seen| seen.value == 0);
+    let no_device = none.map(|seen| seen.origin.clone()).or_else(|| {
+        let trial = readings::init_failed_with(facts, code::NO_DEVICE);
+        let by_nvml = readings::nvml_failed_with(facts, NVML_NOT_FOUND);
+        trial.map(|trial| trial.origin.clone()).or(by_nvml)
+    });
+    let Some(failure) = no_device else { return };
+    let statement = format!("{}: mode{} is for root alone", short(&path), mode_text(facts, &path));
+    weighing.supports(Strong, statement, &origin);
+    weighing.supports(Moderate, "no device is found", &failure);
+    weighing.needs(Need::NodeOpen);
 }
 
 fn is_device(node: &Node) -> bool {

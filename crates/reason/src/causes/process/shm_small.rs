@@ -107,10 +107,15 @@ fn space(facts: &Facts, refused: bool, weighing: &mut Weighing) {
 
 /// The engine's command line: nothing that enlarges it, or something that does.
 fn options(started: &Seen<String>, weighing: &mut Weighing) {
-    let text = &started.value;
+    // What a sentence says is not there is not there: `docker run … without --shm-size`.
+    let denied = |word: &str| {
+        let before = started.value.split(word).next().unwrap_or("").trim_end();
+        let before = before.trim_end_matches(['`', '"', '\'', '*']).trim_end();
+        ["without", "no", "not", "lacks", "missing"].iter().any(|denial| before.ends_with(denial))
+    };
     let large = ["--shm-size", "--ipc=host", "--ipc host", "/dev/shm"]
         .iter()
-        .any(|word| text.contains(word));
+        .any(|word| started.value.contains(word) && !denied(word));
     if large {
         weighing.objects(
             Moderate,

@@ -104,6 +104,18 @@ fn refused_only(facts: &Facts, weighing: &mut Weighing) {
             refused,
         );
         weighing.needs(Need::Limits);
+    } else if let Some(refused) = facts.process.refused(Refusal::Thread) {
+        tried(
+            facts,
+            |lever| lever == Lever::Threads,
+            "it works with more processes allowed",
+            "more processes do not help",
+            weighing,
+        );
+        if !weighing.support.is_empty() {
+            let statement = "a thread or process was refused for want of resources";
+            weighing.supports(Moderate, statement, refused);
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! `process.visible-devices`
 
+use facts::model::engine::EngineFault;
 use facts::model::process::Lever;
 use facts::{Facts, Layer, Observed, Origin, Seen};
 
 use crate::cause::{Cause, LookAlike};
+use crate::engine;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
 use crate::readings::{self, code};
@@ -20,7 +22,12 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         an empty value, -1, an index that is too high, an unknown UUID or a word such as \"all\" \
         (which only NVIDIA_VISIBLE_DEVICES knows) leaves none, and cuInit answers 100. NVML and \
         nvidia-smi do not read the variable and go on listing every GPU.",
-    explains: &[SymptomId::CudaInitFails, SymptomId::GpuMissing, SymptomId::FrameworkNoGpu],
+    explains: &[
+        SymptomId::CudaInitFails,
+        SymptomId::GpuMissing,
+        SymptomId::FrameworkNoGpu,
+        SymptomId::ContainerRefused,
+    ],
     specializes: &[],
     look_alikes: &[
         LookAlike {
@@ -45,6 +52,12 @@ const VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
 
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
+    if let Some(seen) = asked_of_the_engine(facts) {
+        let statement =
+            format!("the engine was asked for device {}, which is not there", seen.value);
+        weighing.confirms(statement, &seen.origin);
+        return weighing;
+    }
     match facts.process.env(VARIABLE) {
         Observed::Seen(seen) => weigh_value(facts, &seen, &mut weighing),
         Observed::Absent(origin) => {
@@ -59,6 +72,14 @@ fn weigh(facts: &Facts) -> Weighing {
         }
     }
     weighing
+}
+
+/// A device that the engine's own option or variable names and the driver does not list.
+fn asked_of_the_engine(facts: &Facts) -> Option<Seen<String>> {
+    engine::fault(facts, |fault| match fault {
+        EngineFault::UnknownDevice(device) => Some(device.clone()),
+        _ => None,
+    })
 }
 
 fn weigh_value(facts: &Facts, seen: &Seen<String>, weighing: &mut Weighing) {

@@ -166,6 +166,8 @@ fn missing_path(facts: &Facts, weighing: &mut Weighing) {
     let path = &seen.value;
     let driver = readings::driver_version(facts);
     let version = version_in(path);
+    // A mount or device that somebody wrote into a command line or a pod fails in the same words.
+    let strength = if by_cdi(facts) { Strong } else { Moderate };
     match (version, driver) {
         (Some(version), Some(driver)) if !version.same_release(&driver.value) => {
             let statement =
@@ -175,12 +177,12 @@ fn missing_path(facts: &Facts, weighing: &mut Weighing) {
         (Some(version), _) => {
             let statement =
                 format!("the engine is to mount {path} of driver {version}, which is not there");
-            weighing.supports(Strong, statement, &seen.origin);
+            weighing.supports(strength, statement, &seen.origin);
             weighing.needs(Need::CdiSpec).needs(Need::ModuleVersion);
         }
         (None, _) if path.contains("nvidia") || path.contains("libcuda") => {
             let statement = format!("the engine is to give {path}, which is not there");
-            weighing.supports(Strong, statement, &seen.origin);
+            weighing.supports(strength, statement, &seen.origin);
             weighing.needs(Need::CdiSpec);
         }
         (None, _) => {}
@@ -198,6 +200,18 @@ fn missing_path(facts: &Facts, weighing: &mut Weighing) {
     if let Some(origin) = engine::driver_works(facts) {
         weighing.supports(Weak, "outside the container the driver works", &origin);
     }
+}
+
+/// What shows that a CDI spec is at work at all.
+fn by_cdi(facts: &Facts) -> bool {
+    let cdi = &facts.sandbox.engine.cdi;
+    let named = |text: &str| text.contains("nvidia.com/gpu") || text.contains("CDI");
+    cdi.specs.is_seen()
+        || cdi.listed.is_seen()
+        || !cdi.nodes.is_empty()
+        || !cdi.libraries.is_empty()
+        || facts.sandbox.started_with.value().is_some_and(|words| named(words))
+        || facts.sandbox.engine_messages.iter().any(|message| named(&message.value.1))
 }
 
 fn version_in(path: &str) -> Option<DriverVersion> {

@@ -88,7 +88,11 @@ fn failure(facts: &Facts) -> Option<Seen<String>> {
     if let Some((path, origin)) = engine::refused_opens(facts, Errno::EPERM).into_iter().next() {
         return Some(Seen::new(format!("open of {path} answers EPERM"), origin));
     }
-    let origin = readings::nvml_failed_with(facts, code::NVML_UNKNOWN)?;
+    // The host's own nvidia-smi, which works, may have had the last word.
+    let failures = facts.sandbox.engine.nvml_failures.iter();
+    let unknown = failures.rev().find(|seen| seen.value == code::NVML_UNKNOWN);
+    let origin = readings::nvml_failed_with(facts, code::NVML_UNKNOWN)
+        .or_else(|| unknown.map(|seen| seen.origin.clone()))?;
     let statement = "NVML answers 999, 'Unknown Error', which it makes of EPERM on nvidiactl";
     Some(Seen::new(statement.to_owned(), origin))
 }

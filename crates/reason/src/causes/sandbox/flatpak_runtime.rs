@@ -57,7 +57,8 @@ fn weigh(facts: &Facts) -> Weighing {
             weighing.needs(Need::ModuleVersion);
             return weighing;
         };
-        if let Some(same) = installed.iter().find(|seen| seen.value.same_release(&driver.value)) {
+        // Flatpak mounts the extension whose name has the very version of the module.
+        if let Some(same) = installed.iter().find(|seen| seen.value == driver.value) {
             let statement = format!("Flatpak's extension is {} like the module", same.value);
             weighing.rules_out(statement, &same.origin);
             return weighing;

@@ -5,6 +5,7 @@ use facts::{Facts, Layer, Observed, Origin};
 
 use super::container;
 use crate::cause::{Cause, LookAlike};
+use crate::engine;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
 use crate::readings;
@@ -69,7 +70,7 @@ fn weigh(facts: &Facts) -> Weighing {
     let nodes = nodes_absent(facts);
     let library = library_absent(facts);
     let unasked = not_asked(facts);
-    if nodes.is_none() && library.is_none() && unasked.is_none() {
+    if nodes.is_none() && library.is_none() && unasked.is_none() && cured(facts).is_none() {
         if kind.is_some() {
             weighing.needs(Need::NodeListing).needs(Need::EngineRequest);
         }
@@ -92,12 +93,20 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.needs(Need::EngineRequest);
     }
     absences(facts, nodes, library, &mut weighing);
+    if let Some(origin) = cured(facts) {
+        weighing.supports(Strong, "it works once the container asks for GPUs", origin);
+    }
     let statement = format!("the process is in a container ({})", kind.value.name());
     weighing.supports(Weak, statement, &kind.origin);
     host_has_gpus(facts, &mut weighing);
     nvml_inside(facts, &mut weighing);
     requested(facts, &mut weighing);
     weighing
+}
+
+/// Where it is told that a request for GPUs was all that was lacking.
+fn cured(facts: &Facts) -> Option<&Origin> {
+    engine::cured_by(facts, &["nvidia_visible_devices=all", "--gpus", "--runtime=nvidia"])
 }
 
 /// Where a node of the driver was seen inside.

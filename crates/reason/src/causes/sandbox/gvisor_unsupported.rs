@@ -73,6 +73,10 @@ fn weigh(facts: &Facts) -> Weighing {
             }
             EngineFault::GvisorCall(said) => {
                 weighing.supports(Strong, format!("nvproxy: {said}"), &seen.origin);
+                if let Some(trial) = facts.cuda.plain().find(|trial| !trial.ok()) {
+                    let statement = "a CUDA call fails there";
+                    weighing.supports(Moderate, statement, &trial.origin);
+                }
             }
             _ => {}
         }

@@ -4,6 +4,7 @@ use facts::model::engine::Policy;
 use facts::{Errno, Facts, Layer, Origin};
 
 use crate::cause::{Cause, LookAlike};
+use crate::engine;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
 use crate::readings::{self, code};
@@ -64,6 +65,9 @@ fn weigh(facts: &Facts) -> Weighing {
         None => {}
     }
     denied(facts, &mut weighing);
+    if let Some(origin) = engine::cured_by(facts, &["landlock"]) {
+        weighing.supports(Strong, "CUDA starts without the Landlock rule set", origin);
+    }
     if weighing.support.is_empty() {
         if os_failed.is_some() {
             weighing.needs(Need::OwnName);

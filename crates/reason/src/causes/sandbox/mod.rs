@@ -11,6 +11,7 @@ pub(super) mod cdi_stale;
 pub(super) mod cdi_unresolvable;
 pub(super) mod cgroup_denies;
 pub(super) mod cgroup_lost;
+pub(super) mod cgroup_v2_unsupported;
 pub(super) mod cli_timeout;
 pub(super) mod engine_blind;
 pub(super) mod flatpak_runtime;

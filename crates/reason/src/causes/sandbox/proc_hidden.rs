@@ -72,11 +72,12 @@ fn weigh(facts: &Facts) -> Weighing {
         }
         return weighing;
     };
-    weighing.supports(Strong, "/proc is not there", origin);
+    weighing.supports(Strong, "/proc or /sys is not there", origin);
     if let Some(trial) = os_failed {
-        weighing.confirms("cuInit answers 304 where /proc is not there", &trial.origin);
+        weighing.confirms("cuInit answers 304 where /proc or /sys is not there", &trial.origin);
     } else if let Some((number, trial)) = readings::init_failure(facts) {
-        let statement = format!("cuInit answers {number}, and without /proc it answers 304");
+        let statement =
+            format!("cuInit answers {number}, and without /proc or /sys it answers 304");
         weighing.objects(Moderate, statement, &trial.origin);
     } else {
         weighing.needs(Need::CudaInit);

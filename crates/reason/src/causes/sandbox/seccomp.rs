@@ -89,7 +89,7 @@ const FILTER: u8 = 2;
 
 /// The cure is the proof: the same program works without the filter.
 fn cure(facts: &Facts, weighing: &mut Weighing) {
-    let failed = facts.cuda.plain().any(|trial| !trial.ok());
+    let failed = facts.cuda.plain().any(|trial| !trial.ok()) || !refused_micro(facts).is_empty();
     let cured = facts.cuda.trials.iter().find(|trial| {
         let unfiltered = trial.under.as_deref().is_some_and(|under| under.contains("seccomp"));
         trial.ok() && unfiltered
@@ -149,6 +149,10 @@ fn refusals(facts: &Facts, weighing: &mut Weighing) {
     let names: Vec<&str> = micro.iter().map(|(call, _)| call.as_str()).collect();
     let statement = format!("calls that any process may make are refused: {}", names.join(", "));
     weighing.supports(Strong, statement, origin);
+    if let Some(kind) = container(facts) {
+        let statement = "the process is in a container, whose engine sets a filter";
+        weighing.supports(Weak, statement, &kind.origin);
+    }
 }
 
 /// NVML's 18 although both versions are known and equal.

@@ -83,7 +83,9 @@ fn mig_on(facts: &Facts) -> Option<Origin> {
     // nvidia-smi draws the table of MIG devices, the empty one too, only when the mode is on.
     let none = facts.share.mig_devices.absent();
     let table = none.filter(|origin| origin.excerpt.contains("No MIG devices found")).cloned();
-    gpu.map(|gpu| gpu.origin.clone()).or(device).or(table)
+    let told = facts.share.mig_mode_told.as_seen().filter(|seen| seen.value);
+    let told = told.map(|seen| seen.origin.clone());
+    gpu.map(|gpu| gpu.origin.clone()).or(device).or(table).or(told)
 }
 
 /// The mode is on, and nobody made an instance (or none is given to this process): CUDA finds

@@ -70,10 +70,11 @@ fn weigh(facts: &Facts) -> Weighing {
         806 => "CUDA answers 806: a call to the MPS server failed",
         _ => "CUDA answers 807: the MPS server does not accept",
     };
+    weighing.supports(Strong, statement, &trial.origin);
     if code == CODES[0] && newer.is_none() {
-        weighing.confirms(statement, &trial.origin);
-    } else {
-        weighing.supports(Strong, statement, &trial.origin);
+        let statement = "only a client of MPS is answered so: a pipe folder is set or there";
+        weighing.supports(Weak, statement, &trial.origin);
+        proof(facts, &mut weighing);
     }
     surroundings(facts, &mut weighing);
     if let Some((own, driver, origin)) = newer {
@@ -123,6 +124,33 @@ fn same_release(facts: &Facts) -> bool {
     matches!((driver, own), (Some(driver), Some(own)) if own.same_release(&driver.value))
 }
 
+/// 805 has several reasons: a daemon that ended, another user's, one of another version. That this
+/// client cannot reach one that runs is certain when it is seen not to have the way there.
+fn proof(facts: &Facts, weighing: &mut Weighing) {
+    let runs = facts.share.mps_daemon.as_seen().filter(|seen| seen.value);
+    let Some(daemon) = runs else { return };
+    if let Observed::Absent(origin) = &facts.share.mps_pipe {
+        let statement = "an MPS daemon runs, and its pipe folder is not visible here";
+        weighing.confirms(statement, origin);
+    }
+    if let Some(started) = facts.sandbox.started_with.as_seen().filter(|seen| !shares(&seen.value))
+    {
+        let statement =
+            "an MPS daemon runs, and the container was started without its pipe folder and IPC";
+        weighing.confirms(statement, &started.origin);
+    }
+    let told = facts.share.mps_statements.iter();
+    if let Some(said) = told.clone().find(|said| said.value == MpsStatement::WorksWhenShared) {
+        weighing.confirms("it works when daemon and client share pipe and IPC", &said.origin);
+        weighing.supports(Weak, "an MPS daemon runs", &daemon.origin);
+    }
+}
+
+/// Whether an engine's command line gives the container what a client needs of the daemon.
+fn shares(started: &str) -> bool {
+    started.contains("ipc=host") && started.contains("mps")
+}
+
 /// Daemon, pipe and container.
 fn surroundings(facts: &Facts, weighing: &mut Weighing) {
     match &facts.share.mps_pipe {
@@ -138,8 +166,7 @@ fn surroundings(facts: &Facts, weighing: &mut Weighing) {
         weighing.supports(Moderate, "an MPS daemon runs", &seen.origin);
     }
     if let Some(started) = facts.sandbox.started_with.as_seen() {
-        let shared = started.value.contains("ipc=host") && started.value.contains("nvidia-mps");
-        if !shared {
+        if !shares(&started.value) {
             let statement = "the container was started without the pipe folder and the host's IPC";
             weighing.supports(Moderate, statement, &started.origin);
         }

@@ -101,7 +101,7 @@ fn crash(facts: &Facts) -> Option<(&'static str, &LogEvent)> {
 fn other_code(facts: &Facts, what: &str, event: &LogEvent, weighing: &mut Weighing) {
     if let Some((function, _)) = readings::driver_crash(facts) {
         let statement = format!("{what} in {function}, which is no HMM code");
-        weighing.rules_out_by_all(statement, &event.origin);
+        weighing.rules_out(statement, &event.origin);
     } else if facts.log.frames.is_empty() {
         weighing.needs(Need::KernelLog);
     }

@@ -10,10 +10,14 @@ use crate::observed::Seen;
 pattern! {
     OPEN_FILES = r"(?i)(?:--ulimit[ =]|\bulimits?:? ?\{? ?)nofile\s*[=:]\s*(?P<a>\d+)|\bulimit -[SH]{0,2}n (?P<b>\d+|unlimited)|\b(?:LimitNOFILE|--nofile)=(?P<c>\d+)|\b(?:open[- ]files?|nofile|descriptor)\b[^\n.]{0,24}\blimit\b"
 }
-pattern! { ADDRESS_SPACE = r"(?i)\bulimit -[SH]{0,2}v unlimited|\b(?:without|lift\w*|remov\w+|drop\w*|rais\w+)\b[^\n.]{0,32}(?:ulimit -v|address[- ]space|virtual memory limit|RLIMIT_AS|h_vmem)|--as=unlimited" }
+pattern! { ADDRESS_SPACE = r"(?i)\bulimit -[SH]{0,2}v unlimited|\b(?:without|lift\w*|remov\w+|drop\w*|rais\w+)\b[^\n.]{0,32}(?:ulimit -v|\bulimit\b(?: line)?|address[- ]space|virtual memory limit|RLIMIT_AS|h_vmem)|--as=unlimited" }
 pattern! { THREADS = r"(?i)\bulimit -[SH]{0,2}u (?:\d+|unlimited)|--pids-limit[ =]-?\d+|\b(?:rais\w+|lift\w*|increas\w+|without)\b[^\n.]{0,32}(?:ulimit -u|nproc|pids?[- ]limit|process limit|TasksMax)|\bTasksMax=infinity" }
 pattern! { LOCKED = r"(?i)--ulimit[ =]memlock=-1|\bulimit -[SH]{0,2}l unlimited|\bLimitMEMLOCK=infinity|\bIPC_LOCK\b|\b(?:rais\w+|lift\w*|increas\w+|unlimited)\b[^\n.]{0,32}(?:memlock|locked[- ]memory)|\bmemlock\b[^\n.]{0,24}\bunlimited" }
 pattern! { SHARED = r"(?i)--shm[-_]size|\bshm_size\b|--ipc[= ]?host|\bmedium: Memory\b|\bemptyDir\b[^\n]{0,40}/dev/shm|\b(?:larger|bigger|rais\w+|increas\w+|enlarg\w+|remount\w*)\b[^\n.]{0,24}(?:/dev/shm|shm\b|shared memory)" }
+pattern! {
+    /// A sentence about how it is without a lever tells nothing of what the lever does.
+    LACKING = r"(?i)\b(?:without|no|lack\w*|missing|omit\w*|forgot\w*|forgetting)\b[^\n.]{0,12}(?:--shm[-_]size|\bshm_size\b|--ipc|--ulimit)"
+}
 pattern! { INTERPOSER = r"(?i)\bCUDA_DISABLE_CONTROL\s*=\s*(?:true|1)|\bunset LD_PRELOAD|\bLD_PRELOAD=(?:['\x22]{2}|\s|$)|\b(?:without|remov\w+|unset\w*|dropp\w+|empty\w*|clear\w*|disabl\w+|no)\b[^\n.]{0,24}(?:LD_PRELOAD|preload\w*|interpos\w+|libvgpu|ld\.so\.preload|HAMi\b)|\benv -u LD_PRELOAD" }
 pattern! { INDEX = r"(?i)\bCUDA_VISIBLE_DEVICES\s*=\s*\d+\b[^\n]{0,60}\b(?:index|device|cuda:|gpu|id|ordinal)\W{0,3}(?:is |to |= ?)?0\b|\b(?:index|device|cuda:|gpu id|ordinal)\W{0,3}0\b[^\n]{0,60}\bCUDA_VISIBLE_DEVICES\s*=\s*\d+" }
 pattern! { WSL_LIBRARIES = r"(?i)\bLD_LIBRARY_PATH\S*/usr/lib/wsl|/usr/lib/wsl/lib\b[^\n]{0,60}\bLD_LIBRARY_PATH|\b(?:purg|remov|uninstall)\w+\b[^\n]{0,60}(?:libnvidia-compute|nvidia-driver|cuda-drivers|linux driver)" }
@@ -22,7 +26,7 @@ pattern! { MPS = r"(?i)\b(?:unset|without|remov\w+|env -u)\b[^\n.]{0,12}\bCUDA_M
 pattern! { VISIBLE = r"(?i)\b(?:unset\w*|without|remov\w+|env -u)\b[^\n.]{0,12}\bCUDA_VISIBLE_DEVICES\b|\bCUDA_VISIBLE_DEVICES\b (?:is |being )?(?:unset|removed|not set)" }
 pattern! { DRIVER_LIBRARY = r"(?i)\b(?:unset\w*|without|env -u)\b[^\n.]{0,12}\bLD_LIBRARY_PATH\b|\bcompat\b[^\n.]{0,24}\b(?:removed|gone|deleted|disabled|out of|taken out)\b|\b(?:without|remov\w+|delet\w+|dropp\w+|disabl\w+)\b[^\n.]{0,24}\bcompat\b|\b(?:host|driver|system)(?:'s)? (?:own )?libcuda\b" }
 pattern! { ROOT = r"(?i)\b(?:as root|(?:with|under|using) sudo|as the root user)\b|^\W*sudo\b" }
-pattern! { WORKS = r"(?i)\b(?:works?|worked|working|fixe[sd]|fix(?:es|ed)? (?:it|this|that)|cures?|cured|solve[sd]|resolve[sd]|helps?|helped|succeeds?|pass(?:es|ed)|starts|goes away|went away|gone|no longer|(?:is|was|are) (?:fine|ok|fast|quick|instant)|runs? (?:fine|ok|through|well)|drops? to|down to|makes? it (?:start|run|fast|quick|instant|\d+)|completes?|takes? (?:only )?0?[.\d]+ ?(?:ms|s)\b)\b" }
+pattern! { WORKS = r"(?i)\b(?:works?|worked|working|fixe[sd]|fix(?:es|ed)? (?:it|this|that)|cures?|cured|solve[sd]|resolve[sd]|helps?|helped|succeeds?|pass(?:es|ed)|starts|goes away|went away|gone|no longer|(?:is|was|are) (?:fine|ok|fast|quick|instant)|runs? (?:fine|ok|through|well)|drops? to|down to|makes? it (?:start|run|fast|quick|instant|\d+)|completes?|takes? (?:only )?0?[.\d]+ ?(?:ms|s)\b|can (?:run|start)(?: again)?|trains?)\b" }
 pattern! { IN_VAIN = r"(?i)\b(?:does(?:n't| not)|did(?:n't| not)|has(?:n't| not)|no|not|never)\b[^\n.]{0,16}\b(?:help|work|change|matter|effect|difference|fix|solve|cure|success)\w*|\bwithout (?:success|effect|change)\b|\bstill (?:hangs?|fails?|the same|broken|slow|not|crash\w*)\b|\bin vain\b|\bmakes no difference\b|\bsame (?:error|result|problem)\b" }
 pattern! { WISH = r"(?i)\b(?:will|would|could|should|might|please|try|can you|have you|how to|whether)\b|\?\s*$" }
 
@@ -44,6 +48,9 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         (&ROOT, Lever::Root),
     ];
     for clause in clauses(line.text) {
+        if matches(&LACKING, clause) {
+            continue;
+        }
         // The words for another image tell by themselves that it works.
         let works = matches(&WORKS, clause) || matches(&OTHER_IMAGE, clause);
         let helped = match (matches(&IN_VAIN, clause), works) {
@@ -99,6 +106,7 @@ mod tests {
             &THREADS,
             &LOCKED,
             &SHARED,
+            &LACKING,
             &INTERPOSER,
             &INDEX,
             &WSL_LIBRARIES,

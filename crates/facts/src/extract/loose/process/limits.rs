@@ -30,6 +30,7 @@ pattern! {
 pattern! {
     SET = r"\bulimit -[SH]{0,2}(?P<flag>[nuvl]) (?P<value>\d+|unlimited)\b|\bprlimit\b[^\n]{0,60}?--(?P<name>nofile|nproc|as|memlock)=(?P<long>\d+|unlimited)"
 }
+pattern! { SET_TO = r#"\bulimit -[SH]{0,2}(?P<flag>[nuvl]) ["']?\$\{?(?P<name>\w{1,64})"# }
 pattern! {
     /// `RLIMIT_MEMLOCK is 65536 bytes`.
     NAMED = r"(?i)\bRLIMIT_(?P<name>NOFILE|NPROC|AS|MEMLOCK)\b[^\n\d{]{0,24}?(?P<value>\b\d+\b|\bunlimited\b|\binfinity\b)(?:\s*(?P<unit>kB|kib|kbytes|MB|GB|GiB|MiB)\b)?"
@@ -88,6 +89,26 @@ pub(super) fn rows(line: &Line<'_>, facts: &mut Facts) {
     }
 }
 
+/// `ulimit -v $memlimit`, with the variable's value somewhere before in the same text.
+fn by_variable(line: &Line<'_>, facts: &mut Facts) {
+    let Some(found) = captures(&SET_TO, line.text) else { return };
+    let Some(text) = line.item.text() else { return };
+    let name = &found["name"];
+    let assigned = text.lines().take(BEFORE).find_map(|other| {
+        let words = other.trim().trim_start_matches("export ");
+        let value = words.strip_prefix(name)?.strip_prefix('=')?;
+        let digits = value.trim().trim_matches(['"', '\'', ';']);
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.to_owned())
+    });
+    let flag = found["flag"].chars().next().unwrap_or('?');
+    if let Some(limit) = assigned.and_then(|digits| parse::ulimit_one(flag, &digits)) {
+        push(limit, line, facts);
+    }
+}
+
+/// How many lines of a text are looked through for a variable's value.
+const BEFORE: usize = 4096;
+
 /// What a command line sets: `ulimit -n 16`, `prlimit --nproc=1 PROGRAM`, options of an engine.
 pub(super) fn read_typed(line: &Line<'_>, facts: &mut Facts) {
     rows(line, facts);
@@ -112,6 +133,7 @@ pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
     {
         return;
     }
+    by_variable(line, facts);
     if let Some(found) = captures(&SAID, line.text) {
         let flag = found["flag"].to_ascii_lowercase().chars().next().unwrap_or('?');
         let digits = found["value"].replace(['_', ','], "");
@@ -200,6 +222,7 @@ mod tests {
             &CONFIGURED,
             &PIDS,
             &SET,
+            &SET_TO,
         ];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }

@@ -5,7 +5,7 @@ use super::super::pattern::{Lazy, matches, pattern};
 use super::push;
 use crate::model::Facts;
 use crate::model::process::Refusal;
-use crate::observed::{Observed, clean_excerpt};
+use crate::observed::{Errno, Observed, clean_excerpt};
 
 pattern! { OPEN_FILE = r"(?i)\bToo many open files\b|\bEMFILE\b" }
 pattern! {
@@ -24,6 +24,11 @@ pattern! { BUS_ERROR = r"(?i)\bkilled by signal: Bus error\b|\bBus error\b[^\n]{
 pattern! {
     ORDINAL = r"(?i)\binvalid device ordinal\b|\bAttempting to deserialize object on CUDA device \d+ but torch\.cuda\.device_count\(\) is \d+|\bInvalid device id\b"
 }
+pattern! {
+    /// The kernel answers EAGAIN to a thread too many; EPERM is a filter's answer to clone3, which a
+    /// newer C library calls and an older filter does not know.
+    FILTERED = r"(?i)\bpthread_create\b[^\n]{0,60}\bOperation not permitted\b"
+}
 pattern! { LOADING = r"libcuda\.so[.\d]*: failed to map segment" }
 
 /// Enters each refusal that the line reports.
@@ -37,7 +42,15 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         (&BUS_ERROR, Refusal::BusError),
         (&ORDINAL, Refusal::Ordinal),
     ];
+    let filtered = matches(&FILTERED, line.text);
+    if filtered {
+        let clone3 = facts.sandbox.micro.entry("clone3".to_owned());
+        clone3.or_insert((Some(Errno::EPERM), line.origin()));
+    }
     for (pattern, refusal) in table {
+        if filtered && refusal == Refusal::Thread {
+            continue;
+        }
         if matches(pattern, line.text) {
             push(&mut facts.process.refusals, refusal, line);
         }
@@ -65,6 +78,7 @@ mod tests {
             &BUS_ERROR,
             &ORDINAL,
             &LOADING,
+            &FILTERED,
         ];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }
