@@ -89,8 +89,8 @@ fn statuses() -> Outcome {
         let registers = named("UVM_REGISTER_GPU");
         let initializes = named("UVM_INITIALIZE");
         let roots = named("RM_ALLOC NV01_ROOT");
-        let calls: [(&str, &dyn Fn(&Value) -> bool); 3] = [
-            ("UVM_REGISTER_GPU rmStatus", &registers),
+        let calls = [
+            ("UVM_REGISTER_GPU rmStatus", &registers as &dyn Fn(&Value) -> bool),
             ("UVM_INITIALIZE rmStatus", &initializes),
             ("RM_ALLOC root (class 0) status", &roots),
         ];

@@ -161,10 +161,10 @@ impl Tracer<'_> {
 
     fn entered(&mut self, tid: u32, mut entered: Entered) {
         self.tasks.concern(entered.call.pid);
-        if let Some((client, _)) = entered.call.handles.filter(|(client, _)| *client != 0) {
-            if self.clients.len() < CLIENTS_LIMIT {
-                self.clients.insert(client);
-            }
+        if let Some((client, _)) = entered.call.handles.filter(|(client, _)| *client != 0)
+            && self.clients.len() < CLIENTS_LIMIT
+        {
+            self.clients.insert(client);
         }
         self.summary.entered(&entered.call);
         self.tell(&Event::Entered(&entered.call));
