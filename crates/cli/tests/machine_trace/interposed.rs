@@ -17,6 +17,12 @@ fn held() -> Outcome {
     each_branch(|driver| {
         for (settings, call, node) in [
             (",uvm:UVM_INITIALIZE=hang", "UVM_INITIALIZE", "/dev/nvidia-uvm"),
+            // The first control of all: only the answer to an allocation has told its client.
+            (
+                ",control:0x101=hang",
+                "RM_CONTROL NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION",
+                "/dev/nvidiactl",
+            ),
             (
                 ",control:0x214=hang",
                 "RM_CONTROL NV0000_CTRL_CMD_GPU_GET_PROBED_IDS",
