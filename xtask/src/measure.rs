@@ -14,16 +14,24 @@ pub(crate) use timing::peak_of;
 use timing::{RUNS, median, milliseconds, paired, peak_mib, quiet, wall};
 
 /// Prints the figures. On a machine with a GPU the real driver is measured as well. With
-/// `--prebuilt FOLDER` nothing is built, for machines that have a GPU and no compiler.
+/// `--prebuilt FOLDER` nothing is built, for machines that have a GPU and no compiler; with
+/// `--tracing` only the cost of tracing is measured.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let (only_tracing, arguments) = match arguments {
+        [rest @ .., "--tracing"] => (true, rest),
+        all => (false, all),
+    };
     let release = match arguments {
         ["--prebuilt", folder] => PathBuf::from(folder),
         _ => build()?,
     };
-    let folder = tempfile::tempdir()?;
-    fake_driver(&release, folder.path())?;
     say("| what | figure | limit |");
     say("|---|---|---|");
+    if only_tracing {
+        return tracing::run(&release);
+    }
+    let folder = tempfile::tempdir()?;
+    fake_driver(&release, folder.path())?;
     if Path::new("/proc/driver/nvidia/version").exists() {
         real_gpu(&release)?;
     } else {

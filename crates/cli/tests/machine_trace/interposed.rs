@@ -17,6 +17,12 @@ fn held() -> Outcome {
     each_branch(|driver| {
         for (settings, call, node) in [
             (",uvm:UVM_INITIALIZE=hang", "UVM_INITIALIZE", "/dev/nvidia-uvm"),
+            // The first control of all: only the answer to an allocation has told its client.
+            (
+                ",control:0x101=hang",
+                "RM_CONTROL NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION",
+                "/dev/nvidiactl",
+            ),
             (
                 ",control:0x214=hang",
                 "RM_CONTROL NV0000_CTRL_CMD_GPU_GET_PROBED_IDS",
@@ -43,9 +49,18 @@ fn waits() -> Outcome {
         let library = driver.folder.join("libcuda.so.1");
         let script = format!("true < {}; exec sleep 60", library.display());
         let records = crate::support::Trace::new()?.run(&[
-            "--deadline", "500ms", "--", "sh", "-c", &script,
+            "--deadline",
+            "500ms",
+            "--",
+            "sh",
+            "-c",
+            &script,
         ])?;
         must(of(&records, "library").next().is_some(), "the library", &records)?;
-        must(summary(&records)?["in_flight"].as_array().is_some_and(Vec::is_empty), "none", &records)
+        must(
+            summary(&records)?["in_flight"].as_array().is_some_and(Vec::is_empty),
+            "none",
+            &records,
+        )
     })
 }

@@ -190,9 +190,10 @@ fn held() -> Outcome {
         let at = |name: &str| calls.iter().position(|call| call["call"] == name);
         let some = [Some(0), at("UVM_INITIALIZE"), at("mmap"), at("UVM_REGISTER_GPU")];
         let last = calls.len().checked_sub(1);
-        let places: Vec<usize> = match std::mem::take(&mut whole) {
-            true => (0..calls.len()).collect(),
-            false => some.into_iter().flatten().chain(last).collect(),
+        let places: Vec<usize> = if std::mem::take(&mut whole) {
+            (0..calls.len()).collect()
+        } else {
+            some.into_iter().flatten().chain(last).collect()
         };
         must(places.len() > 4, "calls to hold", &free)?;
         in_parallel(&places, |place| held_at(&driver, calls[*place]))?;

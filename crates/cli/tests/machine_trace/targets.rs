@@ -9,11 +9,12 @@ use std::process::{Command, Output, Stdio};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 
-use crate::support::{Outcome, Running, Trace, must, of, skipped, summary};
+use crate::support::{Outcome, Running, Trace, must, of, skipped, state, summary, until};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::test("two_hundred_threads_and_their_children_are_complete", storm),
+        Trial::test("two_hundred_threads_may_be_stopped_and_killed", stopped_and_killed),
         Trial::test("descriptors_are_known_however_they_came", descriptors),
         Trial::test("the_others_go_on_when_the_first_thread_has_ended", leader_exits),
         Trial::test("rights_may_be_dropped_in_the_middle", drops_rights),
@@ -66,6 +67,29 @@ fn storm() -> Outcome {
     must(of(&records, "return").count() == of(&records, "enter").count(), "all return", few)?;
     must(of(&records, "unreturned").next().is_none(), "none is left", few)?;
     must(notes(&records).contains("traces processes itself"), "ptrace is told", few)
+}
+
+fn stopped_and_killed() -> Outcome {
+    let program = synth::artifacts::driver_calls()?.display().to_string();
+    let trace = Trace::new()?;
+    let arguments = ["--", program.as_str(), "storm", "200", "1000000"];
+    let mut running = Running(trace.command(&arguments).spawn()?);
+    let many = |records: &[Value]| of(records, "return").count() > 500;
+    trace.wait_until("five hundred answers", many)?;
+    let pid = of(&trace.records(), "start").next().and_then(|start| start["pid"].as_u64());
+    let pid = pid.ok_or("no start")?;
+    let send = |signal: &str| Command::new("kill").args([signal, &pid.to_string()]).status();
+    send("-STOP")?;
+    until("the stop", || state(pid).is_some_and(|(state, _)| matches!(state, 't' | 'T')))?;
+    let before = of(&trace.records(), "return").count();
+    send("-CONT")?;
+    trace.wait_until("calls after it", |records| of(records, "return").count() > before + 500)?;
+    send("-KILL")?;
+    running.0.wait()?;
+    let records = trace.records();
+    let summary = summary(&records)?;
+    let killed = summary["ended"] == "killed" && summary["code"] == 9;
+    must(killed, "its end", std::slice::from_ref(summary))
 }
 
 fn descriptors() -> Outcome {

@@ -103,6 +103,15 @@ fn last_in_flight(strace: &Strace) -> Option<&Traced> {
 fn in_flight(strace: &Strace, call: &Traced, origin: &dyn Fn(u32) -> Origin, facts: &mut Facts) {
     let origin = origin(call.line);
     let (words, node) = (call.words(), &call.node.path);
+    if let Some(library) = &call.interposer {
+        facts.library.interposers.push((library.clone(), origin.clone()));
+        facts.notes.push(Note {
+            text: format!("the trace ends in {words}, which {library} was asked and has not done"),
+            origin: origin.clone(),
+        });
+        // It is no place in the driver, by whatever name the request goes.
+        return hung(strace, call, &format!("user space, in {library}"), origin, facts);
+    }
     if call.is_open() {
         facts.node.opens.insert(node.clone(), (NodeOpen::Hung, origin.clone()));
     }
@@ -145,7 +154,10 @@ fn hung(strace: &Strace, call: &Traced, place: &str, origin: Origin, facts: &mut
         seconds: 0.0,
         pid: call.thread,
         calls: Vec::new(),
-        in_flight: Some((call.words(), Some(call.node.path.clone()))),
+        in_flight: Some(match &call.interposer {
+            Some(library) => (format!("a request that {library} holds"), None),
+            None => (call.words(), Some(call.node.path.clone())),
+        }),
         stuck: Some(stuck),
         notes: Vec::new(),
         end_notes: Vec::new(),
@@ -262,6 +274,20 @@ mod tests {
         let held = records.join("\n").replace("trace-ended", "held");
         let held = read(&held);
         assert!(held.cuda.trials.is_empty() && held.notes[0].text.contains("by gpudx"));
+    }
+
+    #[test]
+    fn a_request_that_a_library_holds_is_no_place_in_the_driver() {
+        let facts = read(
+            r#"{"path":"/usr/lib/libcuda.so.580.1","pid":993,"record":"library"}
+{"call":"UVM_INITIALIZE","interposer":"/opt/wrapper.so","n":2,"node":"/dev/nvidia-uvm","record":"enter","request":805306369,"tid":993}
+{"n":2,"ms":9,"record":"unreturned","why":"interposed"}"#,
+        );
+        assert_eq!(facts.library.interposers[0].0, "/opt/wrapper.so");
+        assert!(facts.notes[0].text.contains("UVM_INITIALIZE"));
+        let stuck = facts.probes[0].stuck.as_ref().unwrap().call.clone();
+        assert_eq!(stuck.as_deref(), Some("user space, in /opt/wrapper.so"));
+        assert!(matches!(facts.cuda.trials[0].result, TrialResult::Hung { .. }));
     }
 
     #[test]

@@ -13,6 +13,12 @@ mod own;
 #[path = "arch/x86_64.rs"]
 mod own;
 
+// A machine that has no compiler for the other architecture still checks that this compiles.
+#[cfg(all(test, target_arch = "x86_64"))]
+#[path = "arch/aarch64.rs"]
+#[expect(dead_code, reason = "its registers cannot be read here")]
+mod other;
+
 /// The numbers that the tracer needs of an architecture (arch/x86/entry/syscalls/syscall_64.tbl,
 /// include/uapi/asm-generic/unistd.h, linux/audit.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

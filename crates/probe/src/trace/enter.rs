@@ -161,11 +161,7 @@ impl Tracer<'_> {
 
     fn entered(&mut self, tid: u32, mut entered: Entered) {
         self.tasks.concern(entered.call.pid);
-        if let Some((client, _)) = entered.call.handles.filter(|(client, _)| *client != 0) {
-            if self.clients.len() < CLIENTS_LIMIT {
-                self.clients.insert(client);
-            }
-        }
+        self.remember_client(entered.call.handles.map(|(client, _)| client));
         self.summary.entered(&entered.call);
         self.tell(&Event::Entered(&entered.call));
         let sequence = entered.call.sequence;
@@ -180,6 +176,15 @@ impl Tracer<'_> {
         let thread = self.tasks.thread(tid);
         thread.held = held;
         thread.entered = Some(entered);
+    }
+
+    /// Remembers a client of RM's, by which the parameters of a later call can be told.
+    pub(super) fn remember_client(&mut self, client: Option<u32>) {
+        if let Some(client) = client.filter(|client| *client != 0)
+            && self.clients.len() < CLIENTS_LIMIT
+        {
+            self.clients.insert(client);
+        }
     }
 
     fn injection(&self, sequence: u64) -> Option<Injected> {

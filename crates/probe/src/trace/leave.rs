@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use facts::Errno;
-use facts::parse::strace::driver_call;
+use facts::parse::strace::driver_call::{self, Object};
 
 use super::event::{Answer, Event, Outcome};
 use super::injection::Injected;
@@ -14,6 +14,10 @@ use crate::sys::ptrace;
 /// The errnos by which the kernel says within itself that a call is to be started anew
 /// (include/linux/errno.h).
 const RESTARTS: std::ops::RangeInclusive<i64> = 512..=516;
+/// The classes whose objects are clients: NV01_ROOT, NV01_ROOT_NON_PRIV, NV01_ROOT_CLIENT.
+const ROOTS: [u32; 3] = [0, 1, 0x41];
+/// Where NV_ESC_RM_ALLOC's parameters have the new object's handle.
+const NEW_OBJECT: u64 = 8;
 /// Bytes of NV_ESC_CHECK_VERSION_STR's parameters.
 const VERSION_BYTES: usize = 72;
 
@@ -84,6 +88,12 @@ impl Tracer<'_> {
             let bytes = self.memory.read_of(whose, ioctl.base(), VERSION_BYTES).unwrap_or_default();
             answer.version = driver_call::version_told(&ioctl.asked, &bytes);
             self.branch = answer.version.as_deref().and_then(branch_of).or(self.branch);
+        }
+        if let Some(Object::Class(class)) = ioctl.asked.object
+            && ROOTS.contains(&class)
+        {
+            let bytes = self.memory.read_of(whose, ioctl.base().wrapping_add(NEW_OBJECT), 4);
+            self.remember_client(driver_call::word(&bytes.unwrap_or_default(), 0));
         }
         if let Some(address) = self.status_address(ioctl).filter(|_| answered) {
             let bytes = self.memory.read_of(whose, address, 4).unwrap_or_default();

@@ -132,15 +132,12 @@ impl Memory {
             Ok(()) => reader.answers.recv_timeout(PATIENCE),
             Err(_) => Err(RecvTimeoutError::Disconnected),
         };
-        match answer {
-            Ok(bytes) => Some(bytes),
-            Err(_) => {
-                // That reader is left waiting; there will be no second one for this process.
-                self.reader = None;
-                self.blocked.insert(whose.process);
-                None
-            }
+        if answer.is_err() {
+            // That reader is left waiting; there will be no second one for this process.
+            self.reader = None;
+            self.blocked.insert(whose.process);
         }
+        answer.ok()
     }
 }
 

@@ -22,7 +22,9 @@ impl Refusal {
     pub(super) fn of(pid: u32, errno: Errno) -> Refusal {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let yama = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
-        let reason = reason(errno, &status, yama.as_deref(), effective_user());
+        let own = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let who = Who { user: effective_user(), may_trace: may_trace(&own) };
+        let reason = reason(errno, &status, yama.as_deref(), who);
         Refusal::new(format!("process {pid} cannot be traced: {reason}"))
     }
 }
@@ -33,7 +35,23 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     line.split_whitespace().next()
 }
 
-fn reason(errno: Errno, status: &str, yama: Option<&str>, user: u32) -> String {
+/// Who wants to trace.
+#[derive(Clone, Copy)]
+struct Who {
+    user: u32,
+    /// Whether CAP_SYS_PTRACE is there; `None` where that cannot be read.
+    may_trace: Option<bool>,
+}
+
+/// Whether a process has CAP_SYS_PTRACE, by its status.
+fn may_trace(status: &str) -> Option<bool> {
+    /// linux/capability.h.
+    const SYS_PTRACE: u32 = 19;
+    let effective = u64::from_str_radix(field(status, "CapEff")?, 16).ok()?;
+    Some(effective >> SYS_PTRACE & 1 == 1)
+}
+
+fn reason(errno: Errno, status: &str, yama: Option<&str>, who: Who) -> String {
     if errno == Errno(libc::ESRCH) || status.is_empty() {
         return "there is no such process".to_owned();
     }
@@ -52,9 +70,19 @@ fn reason(errno: Errno, status: &str, yama: Option<&str>, user: u32) -> String {
             "kernel.yama.ptrace_scope is {yama}, which forbids all tracing until a reboot"
         );
     }
-    if user == 0 {
-        return "CAP_SYS_PTRACE is missing, or a seccomp or security policy forbids it (as root)"
-            .to_owned();
+    let Who { user, may_trace } = who;
+    match may_trace {
+        Some(true) => {
+            return "CAP_SYS_PTRACE is there, so that a seccomp filter, a security module or a user \
+                    namespace forbids it"
+                .to_owned();
+        }
+        Some(false) if user == 0 => {
+            return "CAP_SYS_PTRACE is missing, though this is root, as in a container; start it \
+                    with --cap-add=SYS_PTRACE"
+                .to_owned();
+        }
+        _ => {}
     }
     let owner = field(status, "Uid").and_then(|owner| owner.parse::<u32>().ok());
     match (owner, yama) {
@@ -78,7 +106,8 @@ mod tests {
     use super::*;
 
     fn said(errno: Errno, status: &str, yama: Option<&str>, user: u32, words: &str) {
-        let reason = reason(errno, status, yama, user);
+        let who = Who { user, may_trace: Some(false) };
+        let reason = reason(errno, status, yama, who);
         assert!(reason.contains(words), "{reason}");
     }
 
@@ -95,5 +124,14 @@ mod tests {
         said(Errno::EPERM, of_root, None, 1000, "belongs to user 0");
         said(Errno::EPERM, mine, None, 1000, "setuid");
         said(Errno::EPERM, mine, Some("0\n"), 0, "CAP_SYS_PTRACE is missing");
+        let able = Who { user: 0, may_trace: Some(true) };
+        assert!(reason(Errno::EPERM, of_root, None, able).contains("security module"));
+    }
+
+    #[test]
+    fn the_capability_is_one_bit() {
+        assert_eq!(may_trace("CapEff:\t000001ffffffffff\n"), Some(true));
+        assert_eq!(may_trace("CapEff:\t000001fffff7ffff\n"), Some(false));
+        assert_eq!(may_trace("CapEff:\tx\n"), None);
     }
 }

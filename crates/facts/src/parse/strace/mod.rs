@@ -60,6 +60,9 @@ pub struct Traced {
     pub seconds: Option<f64>,
     /// The driver's status; strace does not show it.
     pub status: Option<u32>,
+    /// The library that holds the request, so that the kernel has not seen it or its answer has
+    /// not come back.
+    pub interposer: Option<String>,
     /// True when gpudx answered the call, or held it, in the driver's stead.
     pub injected: bool,
 }
@@ -193,6 +196,7 @@ impl Reader {
             end,
             seconds: None,
             status: None,
+            interposer: None,
             injected: false,
         });
         Some(self.strace.calls.len() - 1)

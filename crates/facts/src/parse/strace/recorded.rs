@@ -113,6 +113,7 @@ impl Reader {
             end: End::InFlight,
             seconds: None,
             status: None,
+            interposer: record["interposer"].as_str().map(str::to_owned),
             injected: false,
         });
     }
