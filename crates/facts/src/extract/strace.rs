@@ -1,6 +1,6 @@
 //! A trace, by strace or by gpudx: which call to the driver was in flight when it ended, which
-//! failed, which was repeated without end, and where the time of a start went. Opens that failed are entered where other texts tell of them,
-//! by the readers of loose text.
+//! failed, which was repeated without end, and where the time of a start went. Opens that failed
+//! are entered where other texts tell of them, by the readers of loose text.
 
 use std::borrow::Cow;
 

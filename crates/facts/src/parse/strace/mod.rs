@@ -160,12 +160,11 @@ impl Reader {
                     self.strace.starts_another.get_or_insert(number);
                 }
                 let index = self.enter(number, line.thread, name, arguments);
-                match result {
-                    Some(result) => self.leave(index, name, arguments, result),
-                    None => {
-                        let (name, arguments) = ((*name).to_owned(), (*arguments).to_owned());
-                        self.entered.insert(line.thread, Entered { name, index, arguments });
-                    }
+                if let Some(result) = result {
+                    self.leave(index, name, arguments, result);
+                } else {
+                    let (name, arguments) = ((*name).to_owned(), (*arguments).to_owned());
+                    self.entered.insert(line.thread, Entered { name, index, arguments });
                 }
             }
             Content::Resumed { name, result } => {
