@@ -77,7 +77,7 @@ pub enum Record {
         value: String,
     },
     /// How the child ended, written by the parent.
-    End(End),
+    End(Box<End>),
 }
 
 /// How a probe ended: one closed set, so that "it hung" and "it crashed" are never one another.

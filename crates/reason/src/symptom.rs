@@ -7,6 +7,7 @@ mod driver_side;
 mod hardware;
 mod peers;
 mod process;
+mod slow;
 mod stuck;
 pub use derive::derive;
 pub(crate) use derive::{named_cuda_code, named_nvml_code};

@@ -9,6 +9,8 @@ mod frozen;
 mod hostile;
 mod outcomes;
 mod real_driver;
+mod strace_forms;
+mod stuck;
 mod surroundings;
 mod unchanged;
 
@@ -16,6 +18,8 @@ fn main() -> std::process::ExitCode {
     let mut trials = outcomes::trials();
     trials.extend(experiments::trials());
     trials.extend(frozen::trials());
+    trials.extend(strace_forms::trials());
+    trials.extend(stuck::trials());
     trials.extend(unchanged::trials());
     trials.extend(surroundings::trials());
     trials.extend(hostile::trials());

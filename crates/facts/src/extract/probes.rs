@@ -90,7 +90,7 @@ fn enter(record: Record, number: u32, line: &str, item: &RawItem, run: &mut Prob
         }
         Record::Item { .. } => {}
         Record::Note { key, value } => run.notes.push((key, value)),
-        Record::End(end) => finish(end, run),
+        Record::End(end) => finish(*end, run),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A trace, by strace or by gpudx: which call to the driver was in flight when it ended, which
-//! failed, which was repeated without end, and where the time of a start went. Opens that failed are entered where other texts tell of them,
-//! by the readers of loose text.
+//! failed, which was repeated without end, and where the time of a start went. Opens that failed
+//! are entered where other texts tell of them, by the readers of loose text.
 
 use std::borrow::Cow;
 
@@ -12,6 +12,7 @@ use crate::parse::strace::{self, End, Strace, Traced, recorded};
 use crate::raw::RawItem;
 use crate::wire::{Outcome, Stuck};
 
+mod limits;
 mod time;
 
 /// The name under which a trace is entered as a run.
@@ -23,8 +24,10 @@ const STORM_OF_UNSHOWN: usize = 2000;
 
 /// Reads a text that may hold a trace.
 pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
-    if text.contains("ioctl(") || text.contains("/dev/nvidia") {
-        tell(&strace::parse(text).value, item, facts);
+    if ["ioctl(", "/dev/nvidia", "usecs/call"].iter().any(|mark| text.contains(mark)) {
+        let strace = strace::parse(text).value;
+        limits::apply(&strace, item, text, facts);
+        tell(&strace, item, facts);
     }
     if text.contains("\"record\":") {
         tell(&recorded::parse(text).value, item, facts);
@@ -60,8 +63,7 @@ fn tell(strace: &Strace, item: &RawItem, facts: &mut Facts) {
     failures(strace, &origin, facts);
     time::apply(strace, &origin, facts);
     let exited = strace.ends.iter().any(|(_, _, signal)| signal.is_none());
-    let last = last_in_flight(strace).filter(|_| !exited);
-    if let Some(call) = last {
+    if let Some(call) = last_in_flight(strace) {
         in_flight(strace, call, &origin, facts);
     } else if let Some((call, count)) = storm(strace) {
         repeated(strace, call, count, exited, &origin, facts);
@@ -95,9 +97,15 @@ fn is_error(status: u32) -> bool {
 }
 
 /// The call that did not return. Of several the last one: the others' threads wait for it, or it
-/// for them, and the one entered last is what the program came to.
+/// for them, and the one entered last is what the program came to. A thread that exited was in no
+/// call; that others did says nothing of it.
 fn last_in_flight(strace: &Strace) -> Option<&Traced> {
-    strace.calls.iter().rfind(|call| call.end == End::InFlight)
+    let exited = |call: &Traced| {
+        strace.ends.iter().any(|(_, thread, signal)| {
+            (thread.is_none() || *thread == call.thread) && signal.is_none()
+        })
+    };
+    strace.calls.iter().rfind(|call| call.end == End::InFlight && !exited(call))
 }
 
 fn in_flight(strace: &Strace, call: &Traced, origin: &dyn Fn(u32) -> Origin, facts: &mut Facts) {

@@ -105,6 +105,22 @@ pub struct CudaDevice {
     pub capability: Option<(u32, u32)>,
 }
 
+/// How long a start of CUDA spent in one kind of driver call, by a trace that shows times.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallTime {
+    /// The call: `UVM_REGISTER_GPU`, `open /dev/nvidia0`.
+    pub call: String,
+    /// Seconds of each call, in order; UVM_REGISTER_GPU is called once for each GPU.
+    pub seconds: Vec<f64>,
+}
+
+impl CallTime {
+    /// Seconds of all of them.
+    pub fn total_s(&self) -> f64 {
+        self.seconds.iter().sum()
+    }
+}
+
 /// CUDA.
 #[derive(Debug, Clone, Default)]
 pub struct Cuda {
@@ -116,6 +132,8 @@ pub struct Cuda {
     pub devices: Vec<Seen<CudaDevice>>,
     /// cuDriverGetVersion.
     pub driver_api: Observed<CudaVersion>,
+    /// Where the time of a traced start went, the longest first.
+    pub call_times: Vec<Seen<CallTime>>,
     /// UVM calls that failed, with their names and status, as a trace shows them.
     pub uvm_failures: Vec<Seen<(String, String)>>,
 }

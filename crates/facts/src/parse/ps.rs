@@ -79,10 +79,10 @@ fn row(number: u32, line: &str, columns: &Columns) -> Option<Row> {
     if !letters(state.get(1..)?) {
         return None;
     }
-    let command = columns.command.and_then(|place| match place + 1 == columns.count {
+    let command = columns.command.and_then(|place| {
         // The last column holds blanks.
-        true => Some(words.get(place..)?.join(" ")),
-        false => at(place).map(str::to_owned),
+        let is_last = place + 1 == columns.count;
+        if is_last { Some(words.get(place..)?.join(" ")) } else { at(place).map(str::to_owned) }
     });
     Some(Row {
         line: number,

@@ -43,6 +43,17 @@ fn a_healthy_start_registers_each_gpu() {
     assert!(seconds > all / 2.0, "{seconds} of {all}: most of the time goes there");
 }
 
+/// The same as facts: where the time of a start went, and how long each GPU took.
+#[test]
+fn the_time_of_a_start_is_told_by_call() {
+    let item = RawItem::new(ItemName::Text("trace".to_owned()), RECORDINGS[1].1.as_bytes());
+    let facts = facts::extract(&RawSet::from_iter([item]));
+    let first = &facts.cuda.call_times[0].value;
+    assert_eq!((first.call.as_str(), first.seconds.len()), ("UVM_REGISTER_GPU", 2));
+    assert!(first.seconds.iter().all(|seconds| (0.15..0.25).contains(seconds)), "{first:?}");
+    assert!(facts.cuda.call_times.iter().any(|seen| seen.value.call == "open /dev/nvidia0"));
+}
+
 /// Without `-y` the descriptors have to be followed.
 #[test]
 fn the_same_is_read_without_the_links_of_descriptors() {

@@ -84,7 +84,7 @@ pub fn experiment_not_made(order: &ExperimentOrder, reason: &str) -> RawSet {
         traced: false,
     };
     let notes = notes.into_iter().map(|(key, value)| Record::Note { key, value });
-    for record in notes.chain([Record::End(end)]) {
+    for record in notes.chain([Record::End(Box::new(end))]) {
         lines.extend(serde_json::to_vec(&record).unwrap_or_default());
         lines.push(b'\n');
     }

@@ -351,7 +351,7 @@ pub(super) fn without_output(spec: &ChildSpec, end: End) -> Finished {
 }
 
 fn finished(spec: &ChildSpec, end: End, mut unpacked: Unpacked, taken_at: Option<u64>) -> Finished {
-    unpacked.push(&Record::End(end.clone()));
+    unpacked.push(&Record::End(Box::new(end.clone())));
     let items = unpacked.into_items(&spec.probe, spec.trial, taken_at);
     Finished { probe: spec.probe.clone(), trial: spec.trial, end, items }
 }

@@ -24,6 +24,7 @@ pub fn derive(facts: &Facts) -> Vec<Symptom> {
     engine(facts, &mut found);
     framework(facts, &mut found);
     super::peers::derive(facts, &mut found);
+    super::slow::derive(facts, &mut found);
     super::process::derive(facts, &mut found);
     super::stuck::derive(facts, &mut found);
     if found.is_empty()
@@ -63,10 +64,6 @@ pub(crate) fn named_nvml_code(code: i64) -> String {
     }
 }
 
-/// cuInit takes longer than this only when something is wrong: 0.2 s a GPU was measured (driver
-/// 580, H200), some seconds without persistence.
-const SLOW_INIT_SECONDS: f64 = 12.0;
-
 fn cuda_init(facts: &Facts, found: &mut Vec<Symptom>) {
     let trials: Vec<_> = facts.cuda.plain().collect();
     let hung = trials.iter().filter(|trial| {
@@ -98,11 +95,6 @@ fn cuda_init(facts: &Facts, found: &mut Vec<Symptom>) {
             TrialResult::Failed if early => {
                 let summary = format!("{} does not start", trial.what);
                 push(found, SymptomId::CudaInitFails, None, summary, &trial.origin);
-            }
-            TrialResult::Code(0) if trial.seconds.is_some_and(|s| s > SLOW_INIT_SECONDS) => {
-                let seconds = trial.seconds.unwrap_or_default();
-                let summary = format!("{} took {seconds:.1} s", trial.what);
-                push(found, SymptomId::CudaInitSlow, None, summary, &trial.origin);
             }
             TrialResult::Code(_)
             | TrialResult::Failed

@@ -1,7 +1,7 @@
 //! What NVML, the fabric, CUDA and the frameworks answered.
 
 use facts::Layer;
-use facts::model::cuda::{CudaDevice, Trial, TrialResult};
+use facts::model::cuda::{CallTime, CudaDevice, Trial, TrialResult};
 use facts::model::fabric::ServiceState;
 use facts::model::framework::{Package, Torch};
 use facts::model::health::GpuHealth;
@@ -95,9 +95,23 @@ pub(super) fn cuda(cuda: &Cuda, listing: &mut Listing) {
     listing.shown(Layer::Cuda, "count", &cuda.count);
     listing.shown(Layer::Cuda, "driver_api", &cuda.driver_api);
     listing.list(Layer::Cuda, "device", &cuda.devices, device_text);
+    listing.list(Layer::Cuda, "time in", &cuda.call_times, time_text);
     listing.list(Layer::Uvm, "failed call", &cuda.uvm_failures, |(call, status)| {
         format!("{call}: {status}")
     });
+}
+
+/// `UVM_REGISTER_GPU: 0.39 s, 2 calls: 0.181 s, 0.209 s`.
+fn time_text(time: &CallTime) -> String {
+    let each: Vec<String> = time.seconds.iter().take(16).map(|s| format!("{s:.3} s")).collect();
+    let calls = if time.seconds.len() == 1 { "call" } else { "calls" };
+    format!(
+        "{}: {:.2} s, {} {calls}: {}",
+        time.call,
+        time.total_s(),
+        time.seconds.len(),
+        each.join(", ")
+    )
 }
 
 fn trial_text(trial: &Trial) -> String {

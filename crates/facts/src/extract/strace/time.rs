@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::cuda::CallTime;
 use crate::model::{Facts, Note};
 use crate::observed::{Origin, Seen};
 use crate::parse::strace::{Strace, Traced};
@@ -18,6 +19,7 @@ pub(super) fn apply(strace: &Strace, origin: &dyn Fn(u32) -> Origin, facts: &mut
     let is_registration = |call: &Traced| call.words() == "UVM_REGISTER_GPU";
     let Some(last) = strace.calls.iter().rposition(is_registration) else { return };
     let start = strace.calls.get(..=last).unwrap_or_default();
+    by_kind(start, origin, facts);
     // A call that did not return is a hang, and told as one.
     let timed = start.iter().filter_map(|call| Some((call, call.seconds?)));
     let all: f64 = timed.clone().map(|(_, seconds)| seconds).sum();
@@ -46,6 +48,33 @@ pub(super) fn apply(strace: &Strace, origin: &dyn Fn(u32) -> Origin, facts: &mut
     });
     let slow = ("cuInit".to_owned(), Some(all));
     facts.process.slow_starts.push(Seen::new(slow, origin(longest.line)));
+}
+
+/// Most kinds of calls whose time is kept.
+const KINDS_LIMIT: usize = 12;
+
+/// The time of each kind of call, the longest first. Opening a GPU's node wakes that GPU, so the
+/// nodes are told apart.
+fn by_kind(start: &[Traced], origin: &dyn Fn(u32) -> Origin, facts: &mut Facts) {
+    if !facts.cuda.call_times.is_empty() {
+        return;
+    }
+    let mut kinds: Vec<(CallTime, u32)> = Vec::new();
+    for call in start {
+        let Some(seconds) = call.seconds else { continue };
+        let name = match call.asked {
+            Some(_) => call.words(),
+            None => format!("open {}", call.node.path),
+        };
+        match kinds.iter_mut().find(|(kind, _)| kind.call == name) {
+            Some((kind, _)) => kind.seconds.push(seconds),
+            None => kinds.push((CallTime { call: name, seconds: vec![seconds] }, call.line)),
+        }
+    }
+    kinds.sort_by(|(one, _), (other, _)| other.total_s().total_cmp(&one.total_s()));
+    kinds.truncate(KINDS_LIMIT);
+    facts.cuda.call_times =
+        kinds.into_iter().map(|(kind, line)| Seen::new(kind, origin(line))).collect();
 }
 
 #[cfg(test)]

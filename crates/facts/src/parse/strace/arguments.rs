@@ -5,8 +5,12 @@ const ARGUMENTS_LIMIT: usize = 8;
 /// Longest dump of parameters that is read, in bytes.
 const DUMP_LIMIT: usize = 16_384;
 
-/// Splits at commas that stand in no parentheses, brackets or quotes.
+/// Splits at commas that stand in no parentheses, brackets or quotes, and takes remarks off.
 pub(super) fn split(text: &str) -> Vec<&str> {
+    pieces(text).into_iter().map(without_remark).collect()
+}
+
+fn pieces(text: &str) -> Vec<&str> {
     let (mut words, mut depth, mut quoted, mut escaped, mut start) =
         (Vec::new(), 0_u32, false, false, 0);
     for (at, byte) in text.bytes().enumerate() {
@@ -51,10 +55,14 @@ pub(super) fn signed(text: &str) -> Option<i64> {
     }
 }
 
-/// The text of a quoted string that holds no escapes.
-pub(super) fn quoted(text: &str) -> Option<&str> {
-    let text = text.strip_prefix('"')?.split('"').next()?;
-    (!text.contains('\\')).then_some(text)
+/// The text of a quoted string, also one in hexadecimal as `-xx` writes it.
+pub(super) fn quoted(text: &str) -> Option<String> {
+    String::from_utf8(dumped(text)?).ok()
+}
+
+/// An argument without the remark that `-X verbose` adds: `0xc020462a /* _IOC(…) */`.
+pub(super) fn without_remark(text: &str) -> &str {
+    text.split(" /*").next().unwrap_or(text)
 }
 
 /// The bytes of parameters that were dumped as a string: `"\x01\x00"` or `"\1\0\0\0F"`.

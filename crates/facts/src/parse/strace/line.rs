@@ -51,16 +51,23 @@ pub(super) struct Outcome<'a> {
 /// Reads a line; `None` when it is not one of strace's.
 pub(super) fn parse(text: &str) -> Option<Line<'_>> {
     let (thread, rest) = thread(text.trim());
-    let content = content(stamp(rest))?;
+    let content = content(bracketed(stamp(rest)))?;
     Some(Line { thread, content })
 }
 
-/// `[pid 993]`, or `993` before at least one blank and a time or a call.
+/// `[pid 993]`, or `993` before at least one blank and a time or a call. With `-Y` the name of the
+/// program follows: `993<python3>`.
 fn thread(text: &str) -> (Option<u32>, &str) {
     if let Some(rest) = text.strip_prefix("[pid")
         && let Some((number, rest)) = rest.split_once(']')
     {
-        return (number.trim().parse().ok(), rest.trim_start());
+        return (without_name(number.trim()).parse().ok(), rest.trim_start());
+    }
+    if let Some((head, rest)) = text.split_once('>')
+        && let Some((number, _)) = head.split_once('<')
+        && let Ok(number) = number.parse()
+    {
+        return (Some(number), rest.trim_start());
     }
     match text.split_once(' ') {
         Some((word, rest)) if word.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -68,6 +75,19 @@ fn thread(text: &str) -> (Option<u32>, &str) {
         }
         _ => (None, text),
     }
+}
+
+fn without_name(text: &str) -> &str {
+    text.split('<').next().unwrap_or(text)
+}
+
+/// Takes off what `-i` and `-n` put before a call: `[00007f2e27935011]`, `[  16]`.
+fn bracketed(text: &str) -> &str {
+    let Some((inside, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
+        return text;
+    };
+    let is_number = inside.trim().bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_number && !inside.trim().is_empty() { bracketed(rest.trim_start()) } else { text }
 }
 
 /// Takes the time off: `08:36:00.177932`, `1700000000.177932`, `+0.000012` or `0.000012`.
@@ -117,8 +137,8 @@ fn content(text: &str) -> Option<Content<'_>> {
 /// The arguments of a call whose line ends without a result: `…, 0x7ffc <unfinished ...>`,
 /// `…, 0x7ffc^Cstrace: Process 7 detached`, `… <detached ...>`, or the end of the text.
 fn unfinished(rest: &str) -> Option<&str> {
-    let end =
-        rest.find(" <unfinished").or_else(|| rest.find(" <detached")).or_else(|| rest.find("^C"));
+    let marks = [" <unfinished", " <detached", "^C", "strace: Process "];
+    let end = marks.iter().filter_map(|mark| rest.find(mark)).min();
     let arguments = rest.get(..end.unwrap_or(rest.len()))?;
     // Prose with a parenthesis is no call: one of strace has a comma, a descriptor or nothing.
     let is_call = end.is_some() || arguments.contains(", ") || rest.is_empty();
@@ -175,6 +195,16 @@ mod tests {
         check(text, None, bare, Some(failed));
         check("ioctl(3, 0x25, 0x7ffc <unfinished ...>", None, bare, None);
         check("ioctl(3, 0x25, 0x7ffc^Cstrace: Process 5 detached", None, bare, None);
+        check("ioctl(3, 0x25, 0x7ffcstrace: Process 5 attached", None, bare, None);
+        check("993<python3> ioctl(3, 0x25, 0x7ffc) = 0", Some(993), bare, zero);
+        check("[pid   993<python3>] ioctl(3, 0x25, 0x7ffc) = 0", Some(993), bare, zero);
+        check("993 [00007f2e27935011] ioctl(3, 0x25, 0x7ffc) = 0", Some(993), bare, zero);
+        check(
+            "993 08:36:00 [  16] [00007f2e27935011] ioctl(3, 0x25, 0x7ffc) = 0",
+            Some(993),
+            bare,
+            zero,
+        );
         check("ioctl(3, 0x25, 0x7ffc", None, bare, None);
         check("ioctl(3, 0x25, 0x7ffc) = ?", None, bare, Some(Outcome::default()));
         check("ioctl(3, 0x25, 0x7ffc <unfinished ...>) = ?", None, bare, Some(Outcome::default()));

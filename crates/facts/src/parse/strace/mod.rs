@@ -1,9 +1,10 @@
 //! What strace prints, as calls to the driver.
 //!
 //! All usual forms are read: with and without `-f` (`[pid 7]`, or the number alone as `-o` writes
-//! it), `-t`, `-tt`, `-ttt`, `-r`, `-T` and `-y`; calls that another thread's line interrupts
-//! (`<unfinished ...>`, `<... ioctl resumed>`); requests as `_IOC(…)`, `_IOWR(…)`, a bare number
-//! or strace's own name; parameters that were dumped as a string.
+//! it, with a name under `-Y`), `-t`, `-tt`, `-ttt`, `-r`, `-T`, `-y`, `-i`, `-n` and `-X`; calls
+//! that another thread's line interrupts (`<unfinished ...>`, `<... ioctl resumed>`), also where
+//! the first line has no number yet and the second has one; requests as `_IOC(…)`, `_IOWR(…)`, a
+//! bare number or strace's own name; parameters that were dumped as a string.
 
 mod arguments;
 pub mod driver_call;
@@ -37,6 +38,16 @@ pub struct Strace {
     pub ends: Vec<(u32, Option<u32>, Option<String>)>,
     /// True when the program opened a libcuda.
     pub loads_cuda: bool,
+    /// True when the trace shows the program's start.
+    pub begins: bool,
+    /// The first line that tells of a thread or child of the program's, which only `-f` follows.
+    pub starts_another: Option<u32>,
+    /// True when more than one thread is told apart.
+    pub follows: bool,
+    /// ioctls on descriptors whose opening the trace does not show: the first line, how many.
+    pub unassigned: Option<(u32, u32)>,
+    /// The line of the heading of `strace -c`, and how many ioctls that counts.
+    pub counted: Option<(u32, u64)>,
 }
 
 /// A call to a node of the driver.
@@ -109,6 +120,8 @@ pub fn parse(text: &str) -> Parsed<Strace> {
         } else if let Some(line) = line::parse(text) {
             reader.strace.lines += 1;
             reader.line(number, &line);
+        } else {
+            reader.count(number, text);
         }
         if reader.strace.calls.len() >= CALLS_LIMIT {
             parsed.complain(number, "the calls after this are not read");
@@ -123,25 +136,43 @@ struct Reader {
     strace: Strace,
     /// What descriptors lead to, for traces without `-y`.
     nodes: BTreeMap<u32, Node>,
-    /// The call that each thread is in, by its place in the list, and the text of its arguments.
-    entered: BTreeMap<Option<u32>, (Option<usize>, String)>,
+    /// The call that each thread is in.
+    entered: BTreeMap<Option<u32>, Entered>,
+    /// The first thread that a line names.
+    first_thread: Option<u32>,
+}
+
+/// A call that was entered and did not return yet.
+struct Entered {
+    name: String,
+    /// Its place in the list, when it is one to the driver.
+    index: Option<usize>,
+    arguments: String,
 }
 
 impl Reader {
     fn line(&mut self, number: u32, line: &Line<'_>) {
+        if let Some(thread) = line.thread {
+            let first = *self.first_thread.get_or_insert(thread);
+            self.strace.follows |= first != thread;
+        }
         match &line.content {
             Content::Call { name, arguments, result } => {
+                self.strace.begins |= *name == "execve";
+                if ["clone", "clone3", "fork", "vfork"].contains(name) {
+                    self.strace.starts_another.get_or_insert(number);
+                }
                 let index = self.enter(number, line.thread, name, arguments);
-                match result {
-                    Some(result) => self.leave(index, name, arguments, result),
-                    None => {
-                        self.entered.insert(line.thread, (index, (*arguments).to_owned()));
-                    }
+                if let Some(result) = result {
+                    self.leave(index, name, arguments, result);
+                } else {
+                    let (name, arguments) = ((*name).to_owned(), (*arguments).to_owned());
+                    self.entered.insert(line.thread, Entered { name, index, arguments });
                 }
             }
             Content::Resumed { name, result } => {
-                if let Some((index, arguments)) = self.entered.remove(&line.thread) {
-                    self.leave(index, name, &arguments, result);
+                if let Some(entered) = self.resumed(line.thread, name) {
+                    self.leave(entered.index, name, &entered.arguments, result);
                 }
             }
             Content::Ended { killed_by } => {
@@ -149,6 +180,31 @@ impl Reader {
                 self.strace.ends.push((number, line.thread, signal));
             }
             Content::Signal => {}
+        }
+    }
+
+    /// The call that is resumed. As long as there is one thread strace names none, so that the line
+    /// before may lack the number that this one has, and the other way round.
+    fn resumed(&mut self, thread: Option<u32>, name: &str) -> Option<Entered> {
+        if let Some(entered) = self.entered.remove(&thread) {
+            return Some(entered);
+        }
+        let same = |entered: &Entered| entered.name == name;
+        let key = match thread {
+            Some(_) => None,
+            None => *self.entered.iter().find(|(_, entered)| same(entered))?.0,
+        };
+        self.entered.get(&key).is_some_and(same).then(|| self.entered.remove(&key)).flatten()
+    }
+
+    /// The table of `strace -c`, which has no calls.
+    fn count(&mut self, number: u32, text: &str) {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        if words.starts_with(&["%", "time", "seconds", "usecs/call"]) {
+            self.strace.counted = Some((number, 0));
+        } else if let (Some((_, ioctls)), Some(&"ioctl")) = (&mut self.strace.counted, words.last())
+        {
+            *ioctls = words.get(3).and_then(|calls| calls.parse().ok()).unwrap_or(0);
         }
     }
 
@@ -167,9 +223,12 @@ impl Reader {
             }
             "ioctl" => {
                 let (descriptor, link) = arguments::descriptor(words.first()?)?;
-                let node =
-                    link.and_then(Node::of).or_else(|| self.nodes.get(&descriptor).cloned())?;
                 let request = words.get(1)?;
+                let node = link.and_then(Node::of).or_else(|| self.nodes.get(&descriptor).cloned());
+                let Some(node) = node else {
+                    self.unassigned(line, link, request);
+                    return None;
+                };
                 let parameters = words.get(2).copied().unwrap_or("");
                 let bytes = arguments::dumped(parameters).unwrap_or_default();
                 let asked = match requests::number(request) {
@@ -181,7 +240,7 @@ impl Reader {
             "open" | "openat" | "openat2" => {
                 let path = arguments::quoted(words.get(usize::from(name != "open"))?)?;
                 self.strace.loads_cuda |= path.contains("/libcuda.so");
-                (Node::of(path)?, None, None)
+                (Node::of(&path)?, None, None)
             }
             _ => return None,
         };
@@ -200,6 +259,16 @@ impl Reader {
             injected: false,
         });
         Some(self.strace.calls.len() - 1)
+    }
+
+    /// Counts a request that only the driver has, on a descriptor that nothing tells of.
+    fn unassigned(&mut self, line: u32, link: Option<&str>, request: &str) {
+        let is_of_driver = requests::number(request).is_some_and(|number| {
+            nvabi::ioctl::decode_request(number).is_some() || number == 0x3000_0001
+        });
+        if link.is_none() && is_of_driver {
+            self.strace.unassigned.get_or_insert((line, 0)).1 += 1;
+        }
     }
 
     fn leave(&mut self, index: Option<usize>, name: &str, text: &str, result: &line::Outcome<'_>) {
@@ -229,7 +298,7 @@ impl Reader {
             }
             "open" | "openat" | "openat2" => {
                 let path = words.get(usize::from(name != "open"));
-                path.and_then(|path| Node::of(arguments::quoted(path)?))
+                path.and_then(|path| Node::of(&arguments::quoted(path)?))
             }
             "dup" | "dup2" | "dup3" => arguments::descriptor(first)
                 .and_then(|(descriptor, _)| self.nodes.get(&descriptor).cloned()),

@@ -2,12 +2,19 @@
 
 use super::arguments::{number as plain, split};
 
+/// Names that strace has for small numbers, whatever node they are for; UVM's requests have the same
+/// numbers (include/uapi/linux/fs.h).
+const NAMES: [(&str, u32); 2] = [("FIBMAP", 1), ("FIGETBSZ", 2)];
+
 /// The number of a request: `0xc020462a`, `_IOC(_IOC_READ|_IOC_WRITE, 0x46, 0x2a, 0x20)`,
 /// `_IOWR('F', 0x2a, 32)`. `None` for a name.
 pub(super) fn number(text: &str) -> Option<u32> {
     if let Some(number) = plain(text) {
         // The kernel takes 32 bits, and a 64-bit register may carry a sign.
         return u32::try_from(number & u64::from(u32::MAX)).ok();
+    }
+    if let Some((_, number)) = NAMES.iter().find(|(name, _)| *name == text) {
+        return Some(*number);
     }
     let (macro_name, rest) = text.split_once('(')?;
     let words = split(rest.strip_suffix(')')?);
@@ -68,6 +75,7 @@ mod tests {
         }
         assert_eq!(number("_IOC(_IOC_NONE, 0, 0x1, 0x3000)"), Some(0x3000_0001));
         assert_eq!(number("_IOC(_IOC_NONE, 0, 0x25, 0)"), Some(0x25));
+        assert_eq!(number("FIGETBSZ"), Some(2));
         for name in
             ["TCGETS", "_IOC(x, 0, 0, 0)", "_IOC(_IOC_READ, 0x146, 0, 0)", "_IOWR('F')", "_IO("]
         {
