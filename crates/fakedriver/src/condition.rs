@@ -17,6 +17,8 @@ pub(crate) enum Condition {
     Traced,
     /// The path of this library holds this text.
     Path(String),
+    /// Something whose path holds this text is mapped into the process.
+    Mapped(String),
     /// The soft limit of open files is below this.
     FewFiles(u64),
     /// The other way round.
@@ -24,7 +26,8 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// Reads `set:NAME`, `gpu:INDEX`, `user:UID`, `traced`, `path:TEXT`, `files:N`, and any of them
+    /// Reads `set:NAME`, `gpu:INDEX`, `user:UID`, `traced`, `path:TEXT`, `mapped:TEXT`,
+    /// `files:N`, and any of them
     /// after `!`.
     pub(crate) fn parse(text: &str) -> Option<Condition> {
         if let Some(rest) = text.strip_prefix('!') {
@@ -37,6 +40,7 @@ impl Condition {
             "user" => Condition::User(value.parse().ok()?),
             "traced" => Condition::Traced,
             "path" => Condition::Path(value.to_owned()),
+            "mapped" => Condition::Mapped(value.to_owned()),
             "files" => Condition::FewFiles(value.parse().ok()?),
             _ => return None,
         })
@@ -51,6 +55,10 @@ impl Condition {
             Condition::User(uid) => unsafe { libc::geteuid() == *uid },
             Condition::Traced => is_traced(),
             Condition::Path(text) => own_path().contains(text.as_str()),
+            Condition::Mapped(text) => {
+                let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+                maps.contains(text.as_str())
+            }
             Condition::FewFiles(count) => open_files() < *count,
             Condition::Not(other) => !other.holds(),
         }

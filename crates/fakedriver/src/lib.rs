@@ -36,7 +36,7 @@
 //! An act may depend on something: `NAME=CONDITION?ACT`, or several conditions with `&` between them,
 //! which must all hold. CONDITION is `set:VARIABLE` (the variable is not empty), `gpu:INDEX` (the
 //! device is visible by CUDA_VISIBLE_DEVICES), `user:UID` (the effective user), `traced`, `path:TEXT`
-//! (the path of this copy of the library holds the text), `files:N` (the soft limit of open files is
+//! (the path of this copy of the library holds the text), `mapped:TEXT` (something of such a path is mapped), `files:N` (the soft limit of open files is
 //! below N), or one of these after `!`. Of several acts of a name the last one whose conditions hold
 //! counts.
 //!

@@ -48,7 +48,7 @@ fn of_task(task: &Task) -> Place<'_> {
 /// Who spins in the kernel: a probe, or another task inside the driver.
 pub fn spinning(facts: &Facts) -> Option<Place<'_>> {
     let spins = |hang| hang == Some(Hang::SpinsInKernel);
-    let own = facts.probes.iter().find(|run| run.hung() && spins(run.hang()));
+    let own = facts.unchanged_runs().find(|run| run.hung() && spins(run.hang()));
     let own = own.and_then(|run| {
         Some(Place { who: run.probe.clone(), stuck: run.stuck.as_ref()?, origin: &run.origin })
     });
@@ -57,7 +57,7 @@ pub fn spinning(facts: &Facts) -> Option<Place<'_>> {
 
 /// Probes that did not end by themselves, with where they were.
 pub fn probes(facts: &Facts) -> impl Iterator<Item = Place<'_>> {
-    facts.probes.iter().filter(|run| run.hung()).filter_map(|run| {
+    facts.unchanged_runs().filter(|run| run.hung()).filter_map(|run| {
         Some(Place { who: run.probe.clone(), stuck: run.stuck.as_ref()?, origin: &run.origin })
     })
 }

@@ -14,6 +14,7 @@ use crate::common::{Outcome, Report, check_with, gpudx, is_root, skipped, stand_
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         test("a_preloaded_library_that_breaks_cuinit_is_confirmed", preloaded),
+        test("a_library_of_the_preload_file_is_hidden_and_confirmed", preload_file),
         test("an_injected_library_that_hangs_is_confirmed", injected),
         test("a_variable_that_hides_gpus_is_confirmed", visible),
         test("a_pipe_of_mps_that_hangs_is_confirmed", mps),
@@ -89,6 +90,40 @@ fn preloaded() -> Outcome {
     let same = run("cuinit=600")?;
     tells_nothing(&same, "without-hooks", "library.interposer")?;
     same.must(same.ids("ruled_out").contains(&"library.interposer"), "and it is ruled out")
+}
+
+/// A copy of /etc with a file that preloads a library, in a mount namespace of its own.
+const PRELOADED: &str = r#"
+set -e
+mount --make-rprivate /
+cp -a /etc "$FOLDER/etc"; echo "$FOLDER/libshim.so" > "$FOLDER/etc/ld.so.preload"
+mount --bind "$FOLDER/etc" /etc
+exec "$GPUDX" check --format json
+"#;
+
+fn preload_file() -> Outcome {
+    if !is_root() {
+        return skipped("not root");
+    }
+    let folder = stand_in()?;
+    let library = ["/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6", "/usr/lib/libm.so.6"];
+    let Some(library) = library.into_iter().find(|path| Path::new(path).exists()) else {
+        return skipped("no library to preload");
+    };
+    std::fs::copy(library, folder.path().join("libshim.so"))?;
+    let run = |settings: &str| {
+        let output = Command::new("unshare")
+            .args(["-m", "sh", "-c", PRELOADED])
+            .env("FOLDER", folder.path())
+            .env("GPUDX", env!("CARGO_BIN_EXE_gpudx"))
+            .env("LD_LIBRARY_PATH", folder.path().join("lib"))
+            .env("GPUDX_FAKE", settings)
+            .output()?;
+        std::fs::remove_dir_all(folder.path().join("etc"))?;
+        Report::from(&output)
+    };
+    decides(&run("cuinit=mapped:libshim?600")?, "without-hooks", "library.interposer")?;
+    tells_nothing(&run("cuinit=600")?, "without-hooks", "library.interposer")
 }
 
 fn injected() -> Outcome {

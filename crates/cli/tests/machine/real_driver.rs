@@ -149,7 +149,7 @@ fn under_experiments() -> Outcome {
         made(&report, "nothing", &["same"])?;
         let first = report.ids("causes").first().copied().unwrap_or("");
         report.must(first == "process.visible-devices", "the variable is the cause")?;
-        let report = check("ulimit -S -n 16;")?;
+        let report = check("ulimit -S -n 10;")?;
         made(&report, "limit", &["works"])?;
         let first = report.ids("causes").first().copied().unwrap_or("");
         report.must(first == "process.open-files-low", "the limit is the cause")?;

@@ -194,6 +194,14 @@ fn process(run: &ProbeRun, facts: &mut Facts) {
     if let Some(call) = run.call("start-threads").filter(|call| errno(call.code) == Errno::EAGAIN) {
         facts.process.refusals.push(Seen::new(Refusal::Thread, call.origin.clone()));
     }
+    if let Some(call) = run.call("mps-pipe") {
+        let pipe = match (errno(call.code), &call.on) {
+            (Errno(0), Some(folder)) => Observed::seen(folder.clone(), call.origin.clone()),
+            (Errno::ENOENT, _) => Observed::Absent(call.origin.clone()),
+            (other, _) => Observed::Denied(other, call.origin.clone()),
+        };
+        facts.share.mps_pipe.or_better(pipe);
+    }
     pids_limits(run, facts);
     if let Some(euid) = number("euid").and_then(|euid| u32::try_from(euid).ok()) {
         facts.node.euid.or_better(Observed::seen(euid, run.origin.clone()));
@@ -298,11 +306,14 @@ mod tests {
             "\n",
             r#"{"record":"note","key":"pids-max","value":"33 /sys/fs/cgroup/a/pids.max"}"#,
             "\n",
+            r#"{"record":"call","call":"mps-pipe","on":"/run/mps","code":0}"#,
+            "\n",
             r#"{"record":"call","call":"start-threads","code":11}"#,
         );
         let facts = facts(&[("process", 1, lines)]);
         assert_eq!(facts.process.pids_max.value(), Some(&Some(33)));
         assert!(facts.process.refused(Refusal::Thread).is_some());
+        assert_eq!(facts.share.mps_pipe.value().map(String::as_str), Some("/run/mps"));
     }
 
     #[test]

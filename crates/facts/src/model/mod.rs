@@ -105,6 +105,13 @@ pub struct Facts {
     pub live: bool,
 }
 
+impl Facts {
+    /// The probe runs for which nothing was changed: how the machine is, experiments apart.
+    pub fn unchanged_runs(&self) -> impl Iterator<Item = &ProbeRun> {
+        self.probes.iter().filter(|run| !run.is_experiment())
+    }
+}
+
 /// A remark about the input, shown with the diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {

@@ -2,7 +2,7 @@
 
 use super::task::Hang;
 use crate::observed::Origin;
-use crate::wire::{Outcome, Stuck};
+use crate::wire::{EXPERIMENT, Outcome, Stuck};
 
 /// A call that a probe made.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +69,11 @@ impl ProbeRun {
         let hang = Hang::of(self.stuck.as_ref()?)?;
         let killed = self.outcome == Outcome::TimedOut;
         Some(if killed && hang == Hang::SpinsInKernel { Hang::RepeatsCalls } else { hang })
+    }
+
+    /// True when something was changed for this run, so that it does not tell how the machine is.
+    pub fn is_experiment(&self) -> bool {
+        self.probe == EXPERIMENT
     }
 
     /// True when the run did not end by itself.

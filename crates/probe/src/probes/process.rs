@@ -45,11 +45,24 @@ pub(super) fn run(report: &mut Report, _: &Options) {
     }
     report.note("euid", process::effective_user().to_string());
     threads(report);
+    mps_pipe(report);
     for (path, limit) in
         pids_limits(&std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default())
     {
         report.note("pids-max", format!("{limit} {path}"));
     }
+}
+
+/// Looks whether a daemon of MPS has its pipe where libcuda looks for it. The folder alone may be left
+/// over from one.
+fn mps_pipe(report: &mut Report) {
+    let folder = std::env::var_os("CUDA_MPS_PIPE_DIRECTORY").filter(|folder| !folder.is_empty());
+    let folder = folder.unwrap_or_else(|| "/tmp/nvidia-mps".into());
+    let look = || match std::fs::symlink_metadata(Path::new(&folder).join("control")) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(errno_of(&error)),
+    };
+    let _ = report.system_call("mps-pipe", Some(&folder.to_string_lossy()), look);
 }
 
 /// Starts as many threads as libcuda does in cuInit, and lets them end at once: where one is refused

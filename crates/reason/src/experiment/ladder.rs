@@ -261,7 +261,7 @@ impl Question<'_> {
         }
         let share = &self.facts.share;
         let pipe = self.variable("CUDA_MPS_PIPE_DIRECTORY").or_else(|| {
-            let pipe = share.mps_pipe.value().map(|path| format!("{path} is there"));
+            let pipe = share.mps_pipe.value().map(|path| format!("MPS has its pipe in {path}"));
             let daemon = share.mps_daemon.value().filter(|runs| **runs);
             pipe.or_else(|| daemon.map(|_| "an MPS daemon runs".to_owned()))
         });

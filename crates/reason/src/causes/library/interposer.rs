@@ -120,9 +120,8 @@ fn none(facts: &Facts, weighing: &mut Weighing) {
 
 /// A call of CUDA that does not return while the kernel shows no call of the driver in flight.
 fn in_user_space(facts: &Facts, found: &Interposer, weighing: &mut Weighing) {
-    let Some(run) = facts.probes.iter().find(|run| run.hung() && run.in_flight.is_some()) else {
-        return;
-    };
+    let hung = |run: &&ProbeRun| run.hung() && run.in_flight.is_some();
+    let Some(run) = facts.unchanged_runs().find(hung) else { return };
     let Some(stuck) = &run.stuck else {
         weighing.needs(Need::StuckStack);
         return;

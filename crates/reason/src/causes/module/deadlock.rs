@@ -79,7 +79,7 @@ fn weigh(facts: &Facts) -> Weighing {
         return weighing;
     }
     hung_task(facts, &mut weighing);
-    for run in facts.probes.iter().filter(|run| run.hung()) {
+    for run in facts.unchanged_runs().filter(|run| run.hung()) {
         stuck_probe(run, &mut weighing);
     }
     for place in stuck::tasks(facts) {

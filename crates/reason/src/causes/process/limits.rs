@@ -78,7 +78,7 @@ pub(super) fn init_failed(facts: &Facts, codes: &[i64]) -> Option<(i64, Origin)>
 pub(super) fn blind(facts: &Facts) -> Option<(&ProbeRun, Errno)> {
     let registered = facts.module.majors.values().any(Observed::is_seen);
     let asked = !facts.cuda.trials.is_empty() || !facts.nvml.count.is_unknown();
-    let mut kept = facts.probes.iter().filter(|run| run.outcome == Outcome::NotStarted);
+    let mut kept = facts.unchanged_runs().filter(|run| run.outcome == Outcome::NotStarted);
     let found = kept.find_map(|run| Some((run, Errno(run.code?))));
     found.filter(|_| registered && !asked)
 }

@@ -117,7 +117,7 @@ fn symptom_support(facts: &Facts, weighing: &mut Weighing) {
     if let Some(trial) = readings::init_hang(facts) {
         weighing.supports(Moderate, "cuInit does not return", &trial.origin);
     }
-    for run in facts.probes.iter().filter(|run| run.hung()) {
+    for run in facts.unchanged_runs().filter(|run| run.hung()) {
         stuck(run, weighing);
     }
     for place in stuck::hung_tasks(facts) {
