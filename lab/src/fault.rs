@@ -92,6 +92,7 @@ pub(crate) struct Expect {
 /// A fault.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch in the data of a fault")]
 pub(crate) struct Fault {
     /// Its name, unique.
     pub(crate) name: String,
@@ -134,6 +135,9 @@ pub(crate) struct Fault {
     /// Settings of that stand-in, beside the driver's version.
     #[serde(default)]
     pub(crate) fakerm: Option<String>,
+    /// Whether the driver's libraries ask for ever, so that waiting for them longer tells nothing.
+    #[serde(default)]
+    pub(crate) loops: bool,
     /// Further arguments of `gpudx check`.
     #[serde(default)]
     pub(crate) check: Vec<String>,
