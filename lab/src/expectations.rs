@@ -12,6 +12,7 @@ struct Rule {
     rows: Vec<String>,
     #[expect(dead_code, reason = "for readers of the table")]
     why: String,
+    #[serde(default)]
     expect: Expect,
 }
 

@@ -75,6 +75,9 @@ pub(crate) struct Expect {
     /// Lowest verdict of the first cause; `likely` when unset.
     #[serde(default)]
     pub(crate) at_least: Option<String>,
+    /// Highest verdict of the first cause.
+    #[serde(default)]
+    pub(crate) at_most: Option<String>,
     /// Further causes that must be named.
     #[serde(default)]
     pub(crate) also: Vec<String>,
@@ -199,13 +202,14 @@ impl Series {
 }
 
 /// The files, which travel in the program.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("nodes.toml", include_str!("../faults/nodes.toml")),
     ("sandbox.toml", include_str!("../faults/sandbox.toml")),
     ("process.toml", include_str!("../faults/process.toml")),
     ("libraries.toml", include_str!("../faults/libraries.toml")),
     ("hangs.toml", include_str!("../faults/hangs.toml")),
     ("two.toml", include_str!("../faults/two.toml")),
+    ("sim.toml", include_str!("../faults/sim.toml")),
 ];
 
 /// All faults.

@@ -140,7 +140,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// The faults that are asked for, and the codes that are recorded for them.
 fn chosen(arguments: &Arguments) -> Result<(Vec<fault::Fault>, Vec<codes::Recorded>)> {
     let (mut faults, mut recorded) = (fault::all()?, codes::recorded());
-    faults.retain(|fault| !arguments.sim || fault.sim);
+    faults.retain(|fault| !arguments.sim || fault.sim || fault.fakerm.is_some());
     if arguments.sim {
         let (rows, answers) = sim::matrix(&arguments.driver)?;
         faults.extend(rows);

@@ -43,9 +43,18 @@ fn waits() -> Outcome {
         let library = driver.folder.join("libcuda.so.1");
         let script = format!("true < {}; exec sleep 60", library.display());
         let records = crate::support::Trace::new()?.run(&[
-            "--deadline", "500ms", "--", "sh", "-c", &script,
+            "--deadline",
+            "500ms",
+            "--",
+            "sh",
+            "-c",
+            &script,
         ])?;
         must(of(&records, "library").next().is_some(), "the library", &records)?;
-        must(summary(&records)?["in_flight"].as_array().is_some_and(Vec::is_empty), "none", &records)
+        must(
+            summary(&records)?["in_flight"].as_array().is_some_and(Vec::is_empty),
+            "none",
+            &records,
+        )
     })
 }

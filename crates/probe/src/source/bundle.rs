@@ -117,9 +117,8 @@ mod tests {
     use super::*;
 
     fn set() -> RawSet {
-        let item = |name: &str, bytes: &'static [u8]| {
-            RawItem::new(ItemName::parse(name).unwrap(), bytes)
-        };
+        let item =
+            |name: &str, bytes: &'static [u8]| RawItem::new(ItemName::parse(name).unwrap(), bytes);
         let mut set = RawSet::from_iter([
             item("/dev", b"nvidiactl\n"),
             item("/dev/nvidiactl", b"char 195:255"),

@@ -69,7 +69,8 @@ pub(super) fn items_at(path: &str, bytes: Vec<u8>) -> Vec<RawItem> {
     let Some((part, name)) = path.split_once('/') else { return Vec::new() };
     match part {
         "root" => {
-            let path = name.strip_suffix(LISTING).map_or(name, |folder| folder.trim_end_matches('/'));
+            let path =
+                name.strip_suffix(LISTING).map_or(name, |folder| folder.trim_end_matches('/'));
             vec![RawItem::new(ItemName::File(format!("/{path}")), bytes)]
         }
         "cmd" => command(name, &bytes),

@@ -15,10 +15,10 @@ use facts::Errno;
 
 pub use self::bundle::write_bundle;
 pub use self::case::collect_case;
-pub use self::host::{HostOptions, collect_context, collect_host, collect_surroundings};
 pub use self::experiment::{
     ExperimentOrder, collect_experiment, experiment_not_made, experiment_time,
 };
+pub use self::host::{HostOptions, collect_context, collect_host, collect_surroundings};
 pub use self::sift::TextLimits;
 pub use self::text::{TextInput, collect_text, collect_text_within};
 

@@ -70,7 +70,15 @@ fn is_drivers(path: &str) -> bool {
 /// The C library and what belongs to it, in which a thread sleeps.
 fn is_systems(path: &str) -> bool {
     const NAMES: [&str; 10] = [
-        "libc.so", "libc-2", "ld-linux", "ld-2", "ld-musl", "libpthread", "libdl", "librt", "libm.",
+        "libc.so",
+        "libc-2",
+        "ld-linux",
+        "ld-2",
+        "ld-musl",
+        "libpthread",
+        "libdl",
+        "librt",
+        "libm.",
         "libm-2",
     ];
     NAMES.iter().any(|name| file_name(path).starts_with(name))
@@ -87,7 +95,9 @@ pub(super) fn around<'a>(
 }
 
 /// Both halves of each word: a compiler keeps a 32-bit argument in either.
-pub(super) fn halves(words: impl Iterator<Item = u64> + Clone) -> impl Iterator<Item = u32> + Clone {
+pub(super) fn halves(
+    words: impl Iterator<Item = u64> + Clone,
+) -> impl Iterator<Item = u32> + Clone {
     words.flat_map(|word| {
         let half = |word: u64| u32::try_from(word & u64::from(u32::MAX)).unwrap_or(0);
         [half(word), half(word >> 32)]

@@ -139,8 +139,7 @@ impl Tasks {
     pub(super) fn outside_driver(&self) -> Vec<u32> {
         let concerned =
             |process: &u32| self.processes.get(process).is_some_and(|process| process.concerned);
-        let outside =
-            |thread: &Thread| thread.entered.is_none() && concerned(&thread.process);
+        let outside = |thread: &Thread| thread.entered.is_none() && concerned(&thread.process);
         self.threads.iter().filter(|(_, thread)| outside(thread)).map(|(tid, _)| *tid).collect()
     }
 

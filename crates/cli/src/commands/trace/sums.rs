@@ -25,9 +25,10 @@ pub(super) fn text(summary: &Summary) -> String {
     for entry in &summary.in_flight {
         let (call, elapsed) = (&entry.call, time(entry.elapsed));
         let process = clean(&call.process);
-        let held = call.interposer.as_deref().map_or(String::new(), |library| {
-            format!(", which {} holds", clean(library))
-        });
+        let held = call
+            .interposer
+            .as_deref()
+            .map_or(String::new(), |library| format!(", which {} holds", clean(library)));
         let at = format!("{} on {}{held}", call.name, clean(&call.node));
         line(&mut text, &format!("not returned: {at}, {elapsed}, {process} {}", call.tid));
     }
