@@ -60,16 +60,14 @@ all_libraries() {
 # Takes the libraries of these names from every folder in which the loader could find them. The
 # folder is covered by one of links to all the others: hide_libraries 'libcuda.so*'
 hide_libraries() {
-    local pattern="$1" folder cover number=0
+    local pattern="$1" folder cover whole
     all_libraries "$pattern" | xargs -r -n1 dirname | xargs -r -n1 readlink -f | sort -u > "$WORK/folders"
     while read -r folder; do
-        number=$((number + 1))
-        cover="$WORK/cover$number"
-        mkdir -p "$cover" "$WORK/whole$number"
-        chmod 755 "$cover" "$WORK/whole$number"
-        mount --bind "$folder" "$WORK/whole$number"
-        find "$WORK/whole$number" -mindepth 1 -maxdepth 1 ! -name "$pattern" \
-            -exec ln -s -t "$cover" {} +
+        cover=$(mktemp -d "$WORK/cover.XXXX")
+        whole=$(mktemp -d "$WORK/whole.XXXX")
+        chmod 755 "$cover" "$whole"
+        mount --bind "$folder" "$whole"
+        find "$whole" -mindepth 1 -maxdepth 1 ! -name "$pattern" -exec ln -s -t "$cover" {} +
         mount --bind "$cover" "$folder"
     done < "$WORK/folders"
 }
@@ -88,4 +86,18 @@ deny_device_v1() {
     mkdir "$folder"
     echo "c $1:* rwm" > "$folder/devices.deny"
     echo $$ > "$folder/tasks"
+}
+
+# A kernel whose configuration has HMM, or lacks it, as far as /proc/config.gz tells.
+kernel_with_hmm() {
+    kernel_config 'CONFIG_HMM_MIRROR=y\nCONFIG_DEVICE_PRIVATE=y\n'
+}
+kernel_without_hmm() {
+    kernel_config '# CONFIG_HMM_MIRROR is not set\n# CONFIG_DEVICE_PRIVATE is not set\n'
+}
+kernel_config() {
+    printf "$1" | gzip > "$WORK/config.gz"
+    chmod 644 "$WORK/config.gz"
+    if [ ! -e /proc/config.gz ]; then echo "this kernel shows no configuration" >&2; return 1; fi
+    mount --bind "$WORK/config.gz" /proc/config.gz
 }

@@ -13,6 +13,9 @@ use crate::run::{self, End, Ran};
 /// GSP at most.
 const LIMIT: Duration = Duration::from_secs(7);
 
+/// How long one that is known to ask for ever is waited for.
+const LOOPS: Duration = Duration::from_secs(1);
+
 /// What the libraries answered. `-` is what was not reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Codes {
@@ -33,8 +36,9 @@ impl Codes {
     /// Asks both libraries inside the fault.
     pub(crate) fn ask(machine: &Machine, fault: &Fault) -> Result<(Codes, Vec<String>)> {
         let program = |name: &str| vec![machine.bin.join(name).display().to_string()];
-        let nvml = run::inside(machine, fault, &program("nvml-bare"), LIMIT)?;
-        let cuda = run::inside(machine, fault, &program("cuda-count"), LIMIT)?;
+        let limit = if fault.loops { LOOPS } else { LIMIT };
+        let nvml = run::inside(machine, fault, &program("nvml-bare"), limit)?;
+        let cuda = run::inside(machine, fault, &program("cuda-count"), limit)?;
         let codes = Codes {
             nvml: code(&nvml),
             nvml_count: count(&nvml),
@@ -49,7 +53,10 @@ impl Codes {
     pub(crate) fn differ(&self, recorded: &Codes, same_gpus: bool) -> bool {
         let counts_differ =
             (&self.nvml_count, &self.cuda_count) != (&recorded.nvml_count, &recorded.cuda_count);
-        self.nvml != recorded.nvml || self.cuda != recorded.cuda || (same_gpus && counts_differ)
+        let other = |code: &str, was: &str| was != "-" && code != was;
+        other(&self.nvml, &recorded.nvml)
+            || other(&self.cuda, &recorded.cuda)
+            || (same_gpus && counts_differ)
     }
 }
 

@@ -75,6 +75,9 @@ pub(crate) struct Expect {
     /// Lowest verdict of the first cause; `likely` when unset.
     #[serde(default)]
     pub(crate) at_least: Option<String>,
+    /// Highest verdict of the first cause.
+    #[serde(default)]
+    pub(crate) at_most: Option<String>,
     /// Further causes that must be named.
     #[serde(default)]
     pub(crate) also: Vec<String>,
@@ -92,6 +95,7 @@ pub(crate) struct Expect {
 /// A fault.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch in the data of a fault")]
 pub(crate) struct Fault {
     /// Its name, unique.
     pub(crate) name: String,
@@ -134,6 +138,9 @@ pub(crate) struct Fault {
     /// Settings of that stand-in, beside the driver's version.
     #[serde(default)]
     pub(crate) fakerm: Option<String>,
+    /// Whether the driver's libraries ask for ever, so that waiting for them longer tells nothing.
+    #[serde(default)]
+    pub(crate) loops: bool,
     /// Further arguments of `gpudx check`.
     #[serde(default)]
     pub(crate) check: Vec<String>,
@@ -195,13 +202,14 @@ impl Series {
 }
 
 /// The files, which travel in the program.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("nodes.toml", include_str!("../faults/nodes.toml")),
     ("sandbox.toml", include_str!("../faults/sandbox.toml")),
     ("process.toml", include_str!("../faults/process.toml")),
     ("libraries.toml", include_str!("../faults/libraries.toml")),
     ("hangs.toml", include_str!("../faults/hangs.toml")),
     ("two.toml", include_str!("../faults/two.toml")),
+    ("sim.toml", include_str!("../faults/sim.toml")),
 ];
 
 /// All faults.

@@ -119,6 +119,10 @@ fn first_cause(fault: &Fault, judged: &Judged) -> Option<String> {
         }
         (Some((id, verdict)), false) if top.contains(id) => {
             let rank = |name: &str| VERDICTS.iter().position(|verdict| *verdict == name);
+            let most = fault.expect.at_most.as_deref().unwrap_or("confirmed");
+            if rank(verdict) > rank(most) {
+                return Some(format!("{id} is {verdict}, more than {most}"));
+            }
             (rank(verdict) < rank(wanted)).then(|| format!("{id} is only {verdict}"))
         }
         (Some((id, verdict)), false) => {

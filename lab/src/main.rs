@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Parser, ValueEnum};
 
 mod codes;
+mod expectations;
 mod fault;
 mod judge;
 mod leftovers;
@@ -92,7 +93,7 @@ fn tell(text: &str) {
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let faults = chosen(arguments)?;
+    let (faults, recorded) = chosen(arguments)?;
     if arguments.list {
         let lines = faults.iter().map(|fault| format!("{:32} {}\n", fault.name, fault.what));
         print(&lines.collect::<String>())?;
@@ -110,13 +111,13 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         machine
     };
     let before = leftovers::snapshot(machine.cgroup_v2.as_deref());
-    let mut beside = Beside { codes: true, ..Beside::default() };
+    let mut beside = Beside { jobs: arguments.jobs, ..Beside::default() };
     let mut lacking = Vec::new();
     if arguments.peers {
         (beside.peers, lacking) = peers::here(&machine);
         beside.usual = score::usual(&machine, &beside.peers)?;
     }
-    let scores = score::all(&machine, faults, arguments.jobs, &beside, &progress)?;
+    let scores = score::all(&machine, faults, &recorded, &beside, &progress)?;
     let after = leftovers::snapshot(machine.cgroup_v2.as_deref());
     let report = report::Report {
         machine: &machine,
@@ -136,11 +137,16 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if report.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The faults that are asked for.
-fn chosen(arguments: &Arguments) -> Result<Vec<fault::Fault>> {
-    let mut faults = fault::all()?;
+/// The faults that are asked for, and the codes that are recorded for them.
+fn chosen(arguments: &Arguments) -> Result<(Vec<fault::Fault>, Vec<codes::Recorded>)> {
+    let (mut faults, mut recorded) = (fault::all()?, codes::recorded());
+    faults.retain(|fault| !arguments.sim || fault.sim || fault.fakerm.is_some());
     if arguments.sim {
-        faults.retain(|fault| fault.sim || std::env::var_os("LAB_ALL").is_some());
+        let (rows, answers) = sim::matrix(&arguments.driver)?;
+        faults.extend(rows);
+        recorded = answers;
+    } else {
+        faults.retain(|fault| fault.fakerm.is_none());
     }
     if let Some(words) = &arguments.faults {
         let words: Vec<&str> = words.split(',').collect();
@@ -149,7 +155,7 @@ fn chosen(arguments: &Arguments) -> Result<Vec<fault::Fault>> {
     if faults.is_empty() {
         bail!("no fault has such a name; --list shows all");
     }
-    Ok(faults)
+    Ok((faults, recorded))
 }
 
 fn refuse_elsewhere(machine: &Machine) -> Result<()> {

@@ -18,20 +18,33 @@ pub(crate) struct Peer {
     /// Its name, as the table shows it.
     pub(crate) name: &'static str,
     command: &'static [&'static str],
-    /// Words of which one in its output, with exit status 0, says that the GPU is usable; none
-    /// means that the exit status alone says so.
-    healthy: &'static [&'static str],
+    /// How it says that all is well.
+    well: Well,
 }
 
+/// How a tool says that all is well.
+#[derive(Debug, Clone, Copy)]
+enum Well {
+    /// By its exit status.
+    Status,
+    /// By these words.
+    Words(&'static str),
+    /// By complaining of nothing of which it does not complain without a fault.
+    NothingNew,
+}
+
+const ENV_DOCTOR: &str =
+    "import sys; sys.argv = ['env-doctor', 'check']; from env_doctor.cli import main; main()";
+
 const PEERS: [Peer; 4] = [
-    Peer { name: "nvidia-smi", command: &["nvidia-smi"], healthy: &[] },
+    Peer { name: "nvidia-smi", command: &["nvidia-smi"], well: Well::Status },
     Peer {
         name: "torch collect_env",
         command: &["python3", "-m", "torch.utils.collect_env"],
-        healthy: &["Is CUDA available: True"],
+        well: Well::Words("Is CUDA available: True"),
     },
-    Peer { name: "all-smi doctor", command: &["all-smi", "doctor"], healthy: &[] },
-    Peer { name: "env-doctor", command: &["python3", "-m", "env_doctor", "check"], healthy: &[] },
+    Peer { name: "all-smi doctor", command: &["all-smi", "doctor"], well: Well::NothingNew },
+    Peer { name: "env-doctor", command: &["python3", "-c", ENV_DOCTOR], well: Well::NothingNew },
 ];
 
 /// What a tool said of a fault.
@@ -96,10 +109,14 @@ impl Peer {
         machine: &Machine,
         fault: &Fault,
         words: &[String],
+        usual: &str,
     ) -> Result<(Word, String)> {
         let ran = self.run(machine, fault)?;
         let said = said(&ran);
-        Ok((self.word(&ran, &said, words), first_complaint(&said)))
+        let complaint = new_complaint(&said, usual);
+        let word = self.word(&ran, &said, words, complaint.is_none());
+        let line = complaint.or_else(|| said.lines().next()).unwrap_or_default();
+        Ok((word, line.trim().chars().take(160).collect()))
     }
 
     /// All that the tool prints inside a fault.
@@ -113,7 +130,7 @@ impl Peer {
         run::inside(machine, fault, &line, LIMIT)
     }
 
-    fn word(&self, ran: &Ran, said: &str, words: &[String]) -> Word {
+    fn word(&self, ran: &Ran, said: &str, words: &[String], nothing_new: bool) -> Word {
         match &ran.end {
             End::Hung => return Word::Hung,
             End::NotInjected(_) | End::Status(126 | 127) => return Word::NotRun,
@@ -121,7 +138,11 @@ impl Peer {
         }
         let low = said.to_lowercase();
         let well = ran.end == End::Status(0)
-            && (self.healthy.is_empty() || self.healthy.iter().any(|word| said.contains(word)));
+            && match self.well {
+                Well::Status => true,
+                Well::Words(words) => said.contains(words),
+                Well::NothingNew => nothing_new,
+            };
         if words.iter().any(|word| low.contains(&word.to_lowercase())) {
             return Word::Named;
         }
@@ -133,14 +154,18 @@ fn said(ran: &Ran) -> String {
     format!("{}\n{}", ran.stdout, ran.stderr)
 }
 
-/// The line that says most: the first that speaks of an error or a failure.
-fn first_complaint(said: &str) -> String {
-    let speaks = |line: &&str| {
+/// The first line that speaks of trouble and is not printed without a fault. Numbers do not count:
+/// temperatures and times differ from run to run.
+fn new_complaint<'said>(said: &'said str, usual: &str) -> Option<&'said str> {
+    let shape = |line: &str| line.chars().filter(|ch| !ch.is_ascii_digit()).collect::<String>();
+    let usual: Vec<String> = usual.lines().map(shape).collect();
+    let speaks = |line: &str| {
         let low = line.to_lowercase();
-        ["error", "fail", "unable", "couldn't", "warn"].iter().any(|word| low.contains(word))
+        let words =
+            ["error", "fail", "unable", "couldn't", "warn", "not ", "no ", "unknown", "\u{274c}"];
+        words.iter().any(|word| low.contains(word))
     };
-    let line = said.lines().find(speaks).or_else(|| said.lines().next()).unwrap_or_default();
-    line.trim().chars().take(160).collect()
+    said.lines().find(|line| speaks(line) && !usual.contains(&shape(line)))
 }
 
 /// Words of which one in a tool's output names the cause. Generous: a tool that prints the node's

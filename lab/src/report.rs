@@ -199,7 +199,7 @@ impl Report<'_> {
         text
     }
 
-    /// Writes the score in every form, and every report in one file, into a folder.
+    /// Writes the score in every form, and in one file the reports that were wrong, into a folder.
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         paths::make_open(folder)?;
         fs::write(folder.join("score.txt"), self.text())?;
@@ -207,6 +207,7 @@ impl Report<'_> {
         fs::write(folder.join("score.md"), self.markdown())?;
         let reports: serde_json::Map<String, Value> = self
             .made()
+            .filter(|(score, _)| !score.is_right())
             .map(|(score, made)| {
                 let report = serde_json::from_str(&made.report).unwrap_or(Value::Null);
                 (score.fault.name.clone(), report)

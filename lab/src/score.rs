@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::codes::{Codes, Recorded, recorded};
-use crate::fault::{Fault, Via};
+use crate::codes::{Codes, Recorded};
+use crate::fault::{Caps, Fault, Via};
 use crate::judge::{self, Judged};
 use crate::machine::Machine;
 use crate::peers::{self, Peer, Word};
@@ -68,31 +68,30 @@ impl Score {
     }
 }
 
-/// What is asked beside gpudx.
+/// How faults are made, and what is asked beside gpudx.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
-    /// Whether the raw codes are asked for.
-    pub(crate) codes: bool,
+    /// How many faults are made at the same time.
+    pub(crate) jobs: usize,
     /// Other tools.
     pub(crate) peers: Vec<Peer>,
     /// What each of them prints without a fault.
     pub(crate) usual: Vec<String>,
 }
 
-/// Runs the faults, `jobs` at a time; those that must be alone come last, one by one. `tell` is
+/// Runs the faults, several at a time; those that must be alone come last, one by one. `tell` is
 /// called as each is done.
 pub(crate) fn all(
     machine: &Machine,
     faults: Vec<Fault>,
-    jobs: usize,
+    recorded: &[Recorded],
     beside: &Beside,
     tell: &(dyn Fn(&Score) + Sync),
 ) -> Result<Vec<Score>> {
     let (alone, together): (Vec<Fault>, Vec<Fault>) =
         faults.into_iter().partition(|fault| fault.alone);
-    let recorded = recorded();
     let one = |fault: Fault| -> Result<Score> {
-        let result = score(machine, &fault, beside, &recorded)?;
+        let result = score(machine, &fault, beside, recorded)?;
         let score = Score { fault, result };
         tell(&score);
         Ok(score)
@@ -102,7 +101,7 @@ pub(crate) fn all(
     let next = || queue.lock().ok().and_then(|mut queue| queue.pop_front());
     let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
+        for _ in 0..beside.jobs.max(1) {
             scope.spawn(|| {
                 while let Some((place, fault)) = next() {
                     let score = one(fault);
@@ -127,6 +126,9 @@ fn score(
     if let Some(lacking) = machine.lacks(&fault.needs) {
         return Ok(Outcome::NotHere(lacking.to_owned()));
     }
+    if !machine.root && (!fault.setup.is_empty() || fault.caps != Caps::Root) {
+        return Ok(Outcome::NotHere("not root".to_owned()));
+    }
     let ran = diagnose(machine, fault)?;
     if let End::NotInjected(why) = ran.end {
         return Ok(Outcome::NotHere(why));
@@ -140,18 +142,23 @@ fn score(
         left: ran.left,
         report: ran.stdout,
     };
-    if beside.codes && fault.via == Via::Check {
+    if fault.via == Via::Check {
         let (codes, left) = Codes::ask(machine, fault)?;
         made.difference = difference(machine, fault, &codes, recorded);
+        if let (Some(difference), true) = (&made.difference, machine.kernel_side.is_some()) {
+            // The same libraries over the same stand-in: a difference is a fault of ours.
+            let complaint = format!("the codes are {codes}, and were {difference}");
+            made.judged.complaints.push(complaint);
+        }
         made.codes = Some(codes);
         made.left.extend(left);
     }
     let words = fault.expect.top.first().map(|cause| peers::words_of(cause)).unwrap_or_default();
     for (peer, usual) in beside.peers.iter().zip(&beside.usual) {
-        let usual = usual.to_lowercase();
+        let low = usual.to_lowercase();
         let telling: Vec<String> =
-            words.iter().filter(|word| !usual.contains(&word.to_lowercase())).cloned().collect();
-        made.peers.push(peer.ask(machine, fault, &telling)?);
+            words.iter().filter(|word| !low.contains(&word.to_lowercase())).cloned().collect();
+        made.peers.push(peer.ask(machine, fault, &telling, usual)?);
     }
     Ok(Outcome::Made(Box::new(made)))
 }

@@ -33,6 +33,9 @@ pub(crate) unsafe fn answer(minor: u32, request: u64, argument: *mut c_void) -> 
     if (request >> 8) & 0xff != TYPE_NVIDIA {
         return real::fail(libc::ENOTTY);
     }
+    if argument.is_null() {
+        return real::fail(libc::EFAULT);
+    }
     let number = (request & 0xff) as u32;
     let size = ((request >> 16) & 0x3fff) as usize;
     // SAFETY: the request's size field tells how long the caller's structure is.

@@ -21,14 +21,17 @@ pub(crate) fn build() -> BTreeMap<String, Entry> {
 fn add_nodes(tree: &mut BTreeMap<String, Entry>) {
     let mut node = |path: String, major: u32, minor: u32| {
         let change = settings().nodes.iter().rfind(|(changed, _)| *changed == path);
+        let mode = settings().modes.iter().rfind(|(changed, _)| *changed == path);
+        let mode = mode.map_or(0o666, |(_, mode)| *mode);
         let entry = match change {
             Some((_, NodeChange::Absent)) => Entry::Nothing,
             Some((_, NodeChange::Numbers(wrong_major, wrong_minor))) => Entry::Device {
                 major: *wrong_major,
                 minor: *wrong_minor,
                 right: (*wrong_major, *wrong_minor) == (major, minor),
+                mode,
             },
-            None => Entry::Device { major, minor, right: true },
+            None => Entry::Device { major, minor, right: true, mode },
         };
         tree.insert(path, entry);
     };

@@ -20,6 +20,7 @@
 //! | `trace=/path` | append each driver call to this file, one a line, before it is answered |
 //! | `node:/dev/nvidia-uvm=absent` | this node does not exist |
 //! | `node:/dev/nvidia-uvm=511:0` | this node has these numbers; opening it gives `ENXIO` |
+//! | `mode:/dev/nvidia-uvm=600` | this node shows that mode (666 when left out); an open is not refused for it |
 //! | `hang:step=40` | the 40th driver call of the process never returns |
 //! | `SITE=ACTION` | a fault, see below |
 //!

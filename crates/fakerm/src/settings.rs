@@ -42,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) hang_at_step: Option<u32>,
     /// Changed nodes by path.
     pub(crate) nodes: Vec<(String, NodeChange)>,
+    /// Modes of nodes by path, where they are not 666.
+    pub(crate) modes: Vec<(String, u32)>,
     /// Faults, in the order given.
     pub(crate) faults: Vec<Fault>,
 }
@@ -61,6 +63,7 @@ pub(crate) fn settings() -> &'static Settings {
             trace: None,
             hang_at_step: None,
             nodes: Vec::new(),
+            modes: Vec::new(),
             faults: Vec::new(),
         };
         for setting in text.split(',').filter(|setting| !setting.is_empty()) {
@@ -91,6 +94,10 @@ impl Settings {
             "hmm" => self.hmm = value == "1",
             "pass" => self.pass = value == "1",
             "trace" => self.trace = Some(CString::new(value).ok()?),
+            _ if name.starts_with("mode:") => {
+                let mode = u32::from_str_radix(value, 8).ok()?;
+                self.modes.push((name.trim_start_matches("mode:").to_owned(), mode));
+            }
             _ => match name.strip_prefix("node:") {
                 Some(path) => self.nodes.push((path.to_owned(), node_change(value)?)),
                 None => self.faults.push(Fault { site: site(name)?, action: action(value)? }),

@@ -16,6 +16,8 @@ pub(crate) enum Entry {
         minor: u32,
         /// Whether these are the driver's own numbers, so that opening reaches it.
         right: bool,
+        /// Permission bits.
+        mode: u32,
     },
     /// A text file.
     Text(String),

@@ -54,6 +54,9 @@ pub(crate) unsafe fn answer(request: u64, argument: *mut c_void) -> c_int {
         trace::note(&format!("ioctl /dev/nvidia-uvm 0x{number:x}"));
         return real::fail(libc::EINVAL);
     };
+    if argument.is_null() && *size > 0 {
+        return real::fail(libc::EFAULT);
+    }
     trace::note(&format!("ioctl /dev/nvidia-uvm {name}"));
     // SAFETY: the structure of this request has this size in the branches that are supported.
     let memory = unsafe { Memory::new(argument, *size) };

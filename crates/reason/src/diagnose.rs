@@ -204,7 +204,7 @@ fn rank(findings: &mut [Finding]) {
 }
 
 /// When a confirmed cause explains every symptom, what is merely possible is no longer worth a
-/// reader's time.
+/// reader's time, unless it is the fault that comes next.
 fn drop_idle_suspicions(symptoms: &[Symptom], findings: &mut Vec<Finding>) {
     let settled = symptoms.iter().all(|symptom| {
         findings.iter().any(|finding| {
@@ -212,7 +212,10 @@ fn drop_idle_suspicions(symptoms: &[Symptom], findings: &mut Vec<Finding>) {
         })
     });
     if settled && !symptoms.is_empty() {
-        findings.retain(|finding| finding.verdict > Verdict::Possible);
+        let stays = |finding: &Finding| {
+            finding.verdict > Verdict::Possible || finding.weighing.stands_alone
+        };
+        findings.retain(stays);
     }
 }
 

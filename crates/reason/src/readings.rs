@@ -184,7 +184,8 @@ pub fn needed_nodes(facts: &Facts) -> Vec<String> {
     minors.extend(facts.nvml.gpus.iter().filter_map(|gpu| gpu.value.minor));
     if minors.is_empty() {
         let on_bus = u32::try_from(facts.pci.gpus().count()).unwrap_or(0);
-        minors.extend(0..on_bus.max(1));
+        let none = facts.pci.devices.absent().is_some();
+        minors.extend(0..on_bus.max(u32::from(!none)));
     }
     minors.sort_unstable();
     minors.dedup();

@@ -54,6 +54,8 @@ pub struct Weighing {
     pub needs: Vec<Need>,
     /// True when the cause has nothing to say about such a machine at all.
     pub not_applicable: bool,
+    /// True when it holds whatever the symptom comes from: CUDA would fail of it next.
+    pub stands_alone: bool,
 }
 
 impl Weighing {
@@ -110,6 +112,13 @@ impl Weighing {
     pub fn rules_out_by_all(&mut self, statement: impl Into<String>, origin: &Origin) -> &mut Self {
         let strength = if origin.is_pasted() { Strength::Strong } else { Strength::Decisive };
         self.objects(strength, statement, origin)
+    }
+
+    /// Says that the cause holds whatever the symptom comes from, so that it is worth telling even
+    /// where another one explains the symptom: it is met as soon as that one is put right.
+    pub fn stands_alone(&mut self) -> &mut Self {
+        self.stands_alone = true;
+        self
     }
 
     /// Names an observation that has not been made and would decide.

@@ -172,9 +172,9 @@ pub struct Engine {
     pub from_start: Vec<Seen<String>>,
     /// Whether /proc is mounted where the program runs.
     pub proc_mounted: Observed<bool>,
-    /// Where it was seen that /proc is mounted and does not know the process that looks: it is the
-    /// /proc of another PID namespace.
-    pub proc_lacks_self: Option<Origin>,
+    /// Where it was seen that /proc is the one of another PID namespace, in which the numbers that
+    /// the process knows of itself lead nowhere or to others.
+    pub proc_of_other: Option<Origin>,
     /// Versions of the NVIDIA extensions of Flatpak's runtime that are installed.
     pub flatpak: Vec<Seen<DriverVersion>>,
     /// What a report says of programs under Flatpak alone.

@@ -18,8 +18,8 @@ fn shape(entry: &Entry) -> Option<Shape> {
     let plain =
         |mode, size: usize| Shape { mode, device: (0, 0), size: size.try_into().unwrap_or(0) };
     Some(match entry {
-        Entry::Device { major, minor, .. } => {
-            Shape { mode: libc::S_IFCHR | 0o666, device: (*major, *minor), size: 0 }
+        Entry::Device { major, minor, mode, .. } => {
+            Shape { mode: libc::S_IFCHR | mode, device: (*major, *minor), size: 0 }
         }
         Entry::Text(_) | Entry::Added(..) => {
             plain(libc::S_IFREG | 0o444, tree::contents(entry).map_or(0, |text| text.len()))

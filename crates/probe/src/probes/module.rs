@@ -1,14 +1,18 @@
 //! The module's own version and its list of GPUs, asked on /dev/nvidiactl without any library.
 
 use std::fmt::Write as _;
+use std::fs::File;
 
 use super::Options;
-use super::nodes::{Majors, UNKNOWN_MAJORS, open};
+use super::nodes::{Majors, UNKNOWN_MAJORS, open as open_node};
 use crate::child::report::{Failure, Report};
 use crate::sys::errno_of;
-use crate::sys::nvidiactl::{Card, cards, module_version};
+use crate::sys::nvidiactl::{
+    Card, RM_REQUESTS, UVM_REQUESTS, cards, module_version, reaches_driver,
+};
 
 const CONTROL: &str = "/dev/nvidiactl";
+const UVM: &str = "/dev/nvidia-uvm";
 
 /// Asks both. Neither takes the driver's lock nor initializes a GPU, so they answer also while
 /// another process hangs in the driver.
@@ -19,7 +23,7 @@ pub(super) fn run(report: &mut Report, _: &Options) {
         report.not_called("open", CONTROL, &reason);
         return;
     }
-    let open = || open(CONTROL).map_err(|error| errno_of(&error));
+    let open = || open_node(CONTROL).map_err(|error| errno_of(&error));
     let Ok(control) = report.system_call("open", Some(CONTROL), open) else { return };
     let failure = |errno: facts::Errno| Failure { code: i64::from(errno.0), text: None };
     let version = || module_version(&control).map_err(failure);
@@ -28,6 +32,20 @@ pub(super) fn run(report: &mut Report, _: &Options) {
     let found = report.call("card-info", Some(CONTROL), list, |cards| Some(addresses(cards)));
     for card in found.unwrap_or_default() {
         report.note("card", describe(&card));
+    }
+    reach(report, CONTROL, &control, &RM_REQUESTS);
+    if Majors::read().is_some_and(|majors| majors.objection(UVM).is_none())
+        && let Ok(uvm) = open_node(UVM)
+    {
+        reach(report, UVM, &uvm, &UVM_REQUESTS);
+    }
+}
+
+/// Whether these requests reach the driver behind a node, or are refused before it.
+fn reach(report: &mut Report, path: &str, node: &File, requests: &[(&str, u32)]) {
+    for (name, request) in requests {
+        let on = format!("{path} {name}");
+        let _ = report.system_call("reach", Some(&on), || reaches_driver(node, *request));
     }
 }
 

@@ -21,6 +21,27 @@ const CARDS: usize = 32;
 /// The strict mode would write "API mismatch" to the kernel log.
 const VERSION_QUERY: u32 = 0x32;
 
+/// `NV_ESC_RM_CONTROL` and `NV_ESC_RM_ALLOC` with the lengths of NVOS54 and NVOS64, and two requests
+/// of UVM, which are bare numbers.
+pub(crate) const RM_REQUESTS: [(&str, u32); 2] =
+    [("RM_CONTROL", 0xc020_462a), ("RM_ALLOC", 0xc030_462b)];
+/// As [`RM_REQUESTS`], of /dev/nvidia-uvm.
+pub(crate) const UVM_REQUESTS: [(&str, u32); 2] =
+    [("UVM_INITIALIZE", 0x3000_0001), ("UVM_REGISTER_GPU", 0x25)];
+
+/// Sends a request with no structure, to learn whether it reaches the driver, which answers that
+/// there is nothing at that address before it does anything else. Whatever the driver answers is
+/// success; EPERM and ENOSYS are never its answers, but those of a filter before it.
+pub(crate) fn reaches_driver(node: impl AsFd, request: u32) -> Result<(), Errno> {
+    let fd = node.as_fd().as_raw_fd();
+    let nowhere = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: the kernel checks the address before it reads from it.
+    match check(unsafe { libc::ioctl(fd, libc::Ioctl::from(request), nowhere) }) {
+        Err(errno @ (Errno::EPERM | Errno::ENOSYS)) => Err(errno),
+        _ => Ok(()),
+    }
+}
+
 /// One GPU as the module lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Card {

@@ -121,7 +121,12 @@ unsafe fn restore_signals() {
 unsafe fn connect_standard_descriptors(prepared: &Prepared) {
     // SAFETY: plain descriptor numbers; a failure leaves a closed descriptor, never a foreign one.
     unsafe {
-        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        let mut null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        if null < 0 {
+            // On a /dev with nodev not even that opens. The runtime of the image wants all three
+            // descriptors, and an empty file that nobody else sees does as well.
+            null = libc::memfd_create(c"null".as_ptr(), 0);
+        }
         libc::dup2(prepared.stdout, 1);
         libc::dup2(prepared.stderr.unwrap_or(null), 2);
         if null < 0 || libc::dup2(null, 0) < 0 {

@@ -44,7 +44,8 @@ pub(super) fn conclude(raw: &RawSet, facts: &mut Facts) {
     }
 }
 
-/// A /proc that has everything but the process itself is the one of another PID namespace.
+/// A /proc that lacks the process itself is one of another PID namespace; and so is one that tells
+/// more than one number of it, since a /proc numbers from its own namespace inwards.
 fn of_another_namespace(raw: &RawSet, facts: &mut Facts) {
     let mut own = Vec::new();
     let mut kernels = false;
@@ -53,14 +54,27 @@ fn of_another_namespace(raw: &RawSet, facts: &mut Facts) {
         let is_own = path == "/proc/self/status" || path == "/proc/self/mountinfo";
         match item.state {
             RawState::Absent if is_own => own.push(item.origin()),
-            RawState::Bytes(_) if is_own => return,
+            RawState::Bytes(_) if is_own => {
+                let Some((line, text)) = item.text().as_deref().and_then(many_numbers) else {
+                    continue;
+                };
+                facts.sandbox.engine.proc_of_other = Some(item.origin_at(line, &text));
+                return;
+            }
             RawState::Bytes(_) => kernels |= ALWAYS_THERE.contains(&path.as_str()),
             _ => {}
         }
     }
     if kernels && own.len() == 2 {
-        facts.sandbox.engine.proc_lacks_self = own.pop();
+        facts.sandbox.engine.proc_of_other = own.pop();
     }
+}
+
+/// The line `NSpid:` of a status file, with its number, if it holds several numbers.
+fn many_numbers(status: &str) -> Option<(u32, String)> {
+    let (line, text) =
+        crate::parse::numbered(status).find(|(_, text)| text.starts_with("NSpid:"))?;
+    (text.split_whitespace().count() > 2).then(|| (line, text.to_owned()))
 }
 
 /// Absence from a /proc that is not there becomes ignorance.

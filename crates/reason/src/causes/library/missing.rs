@@ -3,6 +3,7 @@
 use facts::model::cuda::Stage;
 use facts::model::host::ContainerKind;
 use facts::model::library::{LibraryFile, LibraryKind};
+use facts::wire::Outcome;
 use facts::{Facts, Layer, Observed, Origin};
 
 use super::{folder, right_one};
@@ -23,11 +24,12 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         to the toolkit: libcuda.so.1 for CUDA and libnvidia-ml.so.1 for nvidia-smi. They are \
         packaged apart from the kernel module, so that the module can run without them; a 32-bit \
         copy alone gives \"wrong ELF class\"; and a container gets each of them only when its \
-        capability (compute, utility) was requested. The module and the nodes are fine \
-        meanwhile.",
+        capability (compute, utility) was requested. A copy that ends too early ends the program \
+        with SIGBUS as it is loaded. The module and the nodes are fine meanwhile.",
     explains: &[
         SymptomId::DriverAbsent,
         SymptomId::CudaInitFails,
+        SymptomId::CudaInitCrashes,
         SymptomId::NvmlFails,
         SymptomId::FrameworkNoGpu,
     ],
@@ -56,6 +58,7 @@ fn weigh(facts: &Facts) -> Weighing {
     for sought in [&cuda, &nvml] {
         weigh_library(facts, sought, &mut weighing);
     }
+    ends_early(facts, &mut weighing);
     if let Some(origin) = not_found_by_nvml(facts) {
         weighing.supports(Strong, "NVML answers 12: its library was not found", &origin);
     }
@@ -125,6 +128,23 @@ fn weigh_library(facts: &Facts, sought: &Sought, weighing: &mut Weighing) {
     {
         let statement = format!("{} is no library that this machine can load", seen.value.path);
         weighing.supports(Strong, statement, &seen.origin);
+    }
+}
+
+/// Mapping a file and reading beyond its end is SIGBUS: the library is shorter than its own tables
+/// say, or its disk cannot be read.
+fn ends_early(facts: &Facts, weighing: &mut Weighing) {
+    const SIGBUS: i32 = 7;
+    let crashed = facts.probes.iter().find_map(|run| {
+        let (call, on) = run.in_flight.as_ref()?;
+        let in_load = run.outcome == Outcome::Crashed && call == "load";
+        (in_load && run.code == Some(SIGBUS)).then_some((run, on.as_deref()))
+    });
+    if let Some((run, on)) = crashed {
+        let name = on.unwrap_or("the library");
+        let statement =
+            format!("loading {name} ends in SIGBUS: the file ends before its own tables do");
+        weighing.confirms(statement, &run.origin);
     }
 }
 

@@ -189,6 +189,9 @@ fn weigh_alike(facts: &Facts, alike: &[&Missing], weighing: &mut Weighing) {
         weighing.supports(Moderate, statement, &origin);
     } else if let Some((statement, origin)) = other_failure(facts, *role) {
         weighing.objects(Moderate, statement, &origin);
+        if registration(facts, path).is_some() && !may_be_bare(facts) {
+            weighing.stands_alone();
+        }
     }
     first_use(facts, weighing);
 }

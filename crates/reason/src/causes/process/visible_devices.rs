@@ -259,7 +259,7 @@ fn without_code(facts: &Facts, weighing: &mut Weighing) {
     if let Some((number, trial)) = readings::init_failure(facts) {
         let statement =
             format!("cuInit answers {number}, and for want of a visible GPU it answers 100");
-        weighing.objects(Strong, statement, &trial.origin);
+        weighing.objects(Moderate, statement, &trial.origin).stands_alone();
     } else {
         weighing.needs(Need::CudaInit);
     }

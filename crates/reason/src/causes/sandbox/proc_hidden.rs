@@ -1,6 +1,6 @@
 //! `sandbox.proc-hidden`
 
-use facts::{Facts, Layer, Origin};
+use facts::{Errno, Facts, Layer, Origin};
 
 use crate::cause::{Cause, LookAlike};
 use crate::engine;
@@ -54,8 +54,8 @@ fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
     let os_failed = readings::init_failed_with(facts, code::OPERATING_SYSTEM);
     let mounted = &facts.sandbox.engine.proc_mounted;
-    if let Some(origin) = &facts.sandbox.engine.proc_lacks_self {
-        lacks_self(facts, origin, &mut weighing);
+    if let Some(origin) = &facts.sandbox.engine.proc_of_other {
+        of_other(facts, origin, &mut weighing);
         return weighing;
     }
     if let Some(origin) = engine::told(mounted, true) {
@@ -88,13 +88,21 @@ fn weigh(facts: &Facts) -> Weighing {
     weighing
 }
 
-/// /proc is there, of another PID namespace: to the driver library it is as good as none, since
-/// /proc/self leads nowhere in it.
-fn lacks_self(facts: &Facts, origin: &Origin, weighing: &mut Weighing) {
-    let statement = "/proc is of another PID namespace: /proc/self is not in it";
+/// /proc is there, of another PID namespace: to the driver library it is as good as none, since the
+/// numbers of its threads are not in it.
+fn of_other(facts: &Facts, origin: &Origin, weighing: &mut Weighing) {
+    let statement =
+        "/proc is of another PID namespace: the numbers that this process knows are not in it";
     if let Some(works) = readings::cuda_works(facts) {
         weighing.rules_out("cuInit answers 0", works);
-    } else if let Some(trial) = readings::init_failed_with(facts, code::OPERATING_SYSTEM) {
+        return;
+    }
+    if let Some((_, seen)) =
+        facts.sandbox.micro.get("comm").filter(|(errno, _)| *errno == Some(Errno::ENOENT))
+    {
+        weighing.supports(Strong, "a thread does not find itself in /proc", seen);
+    }
+    if let Some(trial) = readings::init_failed_with(facts, code::OPERATING_SYSTEM) {
         weighing.confirms(statement, origin);
         weighing.supports(Moderate, "cuInit answers 304", &trial.origin);
     } else {

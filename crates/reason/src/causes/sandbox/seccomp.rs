@@ -18,12 +18,15 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     explanation: "A filter answers EPERM or ENOSYS to a call before the kernel sees it. The nodes \
         are there and open, but ioctl, or a rarely used call such as those of the NUMA family, is \
         refused. cuInit makes 100 or 304 of it. NVML makes 18 of a refused ioctl and speaks of a \
-        version mismatch that does not exist. A filter as such proves nothing: Docker's default \
+        version mismatch that does not exist. Or the filter asks a supervisor in user space, and one \
+        that never answers leaves the call waiting in the kernel. A filter as such proves nothing: Docker's default \
         one is on in every container and lets the driver through.",
     explains: &[
         SymptomId::CudaInitFails,
+        SymptomId::CudaInitHangs,
         SymptomId::CudaContextFails,
         SymptomId::NvmlFails,
+        SymptomId::NvmlHangs,
         SymptomId::FrameworkNoGpu,
     ],
     specializes: &[],
@@ -62,6 +65,7 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.rules_out("no filter of system calls is on: Seccomp: 0", &seen.origin);
     }
     cure(facts, &mut weighing);
+    held(facts, &mut weighing);
     refusals(facts, &mut weighing);
     false_mismatch(facts, &mut weighing);
     if weighing.support.is_empty() {
@@ -99,6 +103,25 @@ fn cure(facts: &Facts, weighing: &mut Weighing) {
     }
 }
 
+/// The kernel's function in which a call waits for the supervisor of a filter (kernel/seccomp.c).
+const ASKS_SUPERVISOR: &str = "seccomp_do_user_notification";
+
+/// A call that hangs because the filter's supervisor does not answer.
+fn held(facts: &Facts, weighing: &mut Weighing) {
+    let held = facts.probes.iter().filter(|run| run.hung()).find_map(|run| {
+        let stuck = run.stuck.as_ref()?;
+        let mut places = stuck.stack.iter().chain(&stuck.wchan);
+        let waits = places.any(|place| place.starts_with(ASKS_SUPERVISOR));
+        waits.then_some((run, stuck))
+    });
+    if let Some((run, stuck)) = held {
+        let call = stuck.call.as_deref().unwrap_or("a call");
+        let statement =
+            format!("{call} waits in {ASKS_SUPERVISOR}: the filter's supervisor does not answer");
+        weighing.confirms(statement, &run.origin);
+    }
+}
+
 /// Calls that a filter refused: their names and where that was seen. The driver never answers EPERM
 /// or ENOSYS to the query of its version, nor the kernel to an ioctl on /dev/null.
 pub(in crate::causes) fn refused_calls(facts: &Facts) -> Vec<(String, Origin)> {
@@ -124,18 +147,26 @@ fn is_refusal(errno: Errno) -> bool {
 fn refused_ioctls(facts: &Facts) -> Vec<(String, Origin)> {
     let to_driver =
         facts.probes.iter().filter(|run| run.probe == "module").flat_map(|run| &run.calls);
-    let queries = to_driver.filter(|call| matches!(call.call.as_str(), "version" | "card-info"));
+    let queries =
+        to_driver.filter(|call| matches!(call.call.as_str(), "version" | "card-info" | "reach"));
     let by_driver = queries.filter_map(|call| {
         let errno = Errno(i32::try_from(call.code).ok()?);
-        is_refusal(errno).then(|| (format!("ioctl ({errno})"), call.origin.clone()))
+        let what = call.on.as_deref().filter(|_| call.call == "reach").map(short_request);
+        let what = what.map(|what| format!(" {what}")).unwrap_or_default();
+        is_refusal(errno).then(|| (format!("ioctl{what} ({errno})"), call.origin.clone()))
     });
     by_driver.take(1).collect()
+}
+
+/// `/dev/nvidia-uvm UVM_REGISTER_GPU` without the node.
+fn short_request(on: &str) -> &str {
+    on.split_once(' ').map_or(on, |(_, request)| request)
 }
 
 fn refusals(facts: &Facts, weighing: &mut Weighing) {
     let filtered = facts.sandbox.seccomp.value() == Some(&FILTER);
     for (call, origin) in refused_ioctls(facts) {
-        let statement = format!("{call} on an open nvidiactl: refused before the driver is asked");
+        let statement = format!("{call} on an open node: refused before the driver is asked");
         if filtered {
             weighing.confirms(statement, &origin);
         } else {
