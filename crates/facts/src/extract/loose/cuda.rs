@@ -34,7 +34,7 @@ pattern! {
     /// CUDA does not start, in the words people use when they give no code.
     FAILS = r"(?i)\bUNKNOWN_CUDA_ERROR\b|\b(?:(?:every|all|any) CUDA (?:call|program|init|app)\w*|CUDA (?:calls?|programs?|init\w*|apps?)|cu_?init(?:\(0\))?)\b[^.\n]{0,24}\b(?:fails?|failed|dies|die|does not (?:work|start)|doesn't (?:work|start)|stopped working|is broken|crash(?:es)?)\b"
 }
-pattern! { CALL = r"(?:^|\s)(?:cudaMemcpy\w*|cudaMemset\w*|cudaStreamSynchronize|cudaDeviceSynchronize|cudaGetLastError|cublas\w+|(?P<malloc>cudaMalloc\w*))\(" }
+pattern! { CALL = r"(?:^|\s)\s(?:cudaMemcpy\w*|cudaMemset\w*|cudaStreamSynchronize|cudaDeviceSynchronize|cudaGetLastError|cublas\w+|(?P<malloc>cudaMalloc\w*))\(" }
 pattern! { FRESH = r"(?i)\b(?:fresh|new|separate|spawned) (?:python )?(?:process|interpreter)\b" }
 
 /// Most trials that loose text may add: a log that repeats a line a thousand times tells nothing
@@ -70,13 +70,11 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     push(line, facts, stage, TrialResult::Code(code), what);
 }
 
-/// llama.cpp tells in the lines after an error which call gave it: `cudaMemcpyAsync(data, …)`. A
-/// copy, a kernel or a wait comes long after cuInit.
+/// llama.cpp tells, indented in the lines after an error, which call gave it: `cudaMemcpyAsync(data,
+/// …)`. A copy, a kernel or a wait comes long after cuInit. Other lines of a journal may stand between.
 fn belongs_to_call(line: &Line<'_>, facts: &mut Facts) -> bool {
     let Some(found) = captures(&CALL, line.text) else { return false };
-    let last = facts.cuda.trials.last_mut().filter(|trial| {
-        trial.origin.line < line.number && line.number - trial.origin.line <= CALL_REACH
-    });
+    let last = facts.cuda.trials.last_mut();
     let Some(trial) = last.filter(|trial| trial.stage == Stage::Init && trial.what != "cuInit")
     else {
         return false;
@@ -87,9 +85,6 @@ fn belongs_to_call(line: &Line<'_>, facts: &mut Facts) -> bool {
     };
     true
 }
-
-/// How many lines after its error llama.cpp names the call.
-const CALL_REACH: u32 = 3;
 
 fn push(line: &Line<'_>, facts: &mut Facts, stage: Stage, result: TrialResult, what: &str) {
     facts.mentions_gpu = true;
