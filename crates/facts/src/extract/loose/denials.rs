@@ -68,7 +68,7 @@ fn records(text: &str) -> impl Iterator<Item = &str> {
 fn filtered(line: &Line<'_>, facts: &mut Facts) {
     if let Some(found) = captures(&AUDIT, line.text) {
         // SECCOMP_RET_ERRNO; SECCOMP_RET_KILL ends the program, and a plain log entry lets it pass.
-        if found["code"].starts_with("5") {
+        if found["code"].starts_with('5') {
             let name = format!("system call {}", &found["number"]);
             facts.sandbox.micro.entry(name).or_insert((Some(Errno::EPERM), line.origin()));
         }

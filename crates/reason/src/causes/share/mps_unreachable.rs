@@ -165,11 +165,11 @@ fn surroundings(facts: &Facts, weighing: &mut Weighing) {
     if let Some(seen) = facts.share.mps_daemon.as_seen().filter(|seen| seen.value) {
         weighing.supports(Moderate, "an MPS daemon runs", &seen.origin);
     }
-    if let Some(started) = facts.sandbox.started_with.as_seen() {
-        if !shares(&started.value) {
-            let statement = "the container was started without the pipe folder and the host's IPC";
-            weighing.supports(Moderate, statement, &started.origin);
-        }
+    if let Some(started) = facts.sandbox.started_with.as_seen()
+        && !shares(&started.value)
+    {
+        let statement = "the container was started without the pipe folder and the host's IPC";
+        weighing.supports(Moderate, statement, &started.origin);
     }
     let told = facts.share.mps_statements.iter();
     if let Some(said) = told.clone().find(|said| said.value == MpsStatement::WorksWhenShared) {
