@@ -69,8 +69,8 @@ fn forms() -> Outcome {
     if !compiler.status().is_ok_and(|status| status.success()) {
         return skipped("no C compiler");
     }
-    let options: String =
-        FORMS.iter().enumerate().map(|(number, form)| format!("form{number} {form}\n")).collect();
+    let lines = FORMS.iter().enumerate().map(|(number, form)| format!("form{number} {form}"));
+    let options = lines.chain([String::new()]).collect::<Vec<String>>().join("\n");
     std::fs::write(folder.path().join("options"), options)?;
     let mut stage = Command::new("unshare");
     stage.args(["-m", "sh", "-c", SCRIPT]).env("F", folder.path()).stdin(Stdio::null());

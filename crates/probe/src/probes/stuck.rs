@@ -13,7 +13,7 @@ use facts::parse::task_stat::{self, TaskStat};
 use facts::parse::task_syscall::{self, InCall, SystemCall};
 
 use super::Options;
-use crate::child::report::Report;
+use crate::child::report::{Report, hexadecimal};
 use crate::proc_task::{self, MACHINE};
 use crate::sys::process::clock_ticks_per_second;
 use crate::trace::memory::{Care, Memory};
@@ -273,7 +273,7 @@ fn parameters(report: &mut Report, found: &[Look]) {
             let bytes = memory.read(look.pid, Care::Careful, address, length);
             match &bytes {
                 Some(bytes) => {
-                    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                    let hex = hexadecimal(bytes);
                     report.note("memory", format!("{} {address:#x} {hex}", look.stat.id));
                 }
                 None if memory.is_blocked(look.pid) => {

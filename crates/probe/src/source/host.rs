@@ -106,7 +106,7 @@ pub fn collect_context(
     collection.stage = Stage::Driver;
     collection.trials_done = trial.saturating_sub(1);
     // Two pairs of looks at one task would be taken for one.
-    collection.looked_for_hang = options.stuck;
+    collection.stuck_looks.for_hang = options.stuck;
     let limit = collection.left().min(ACTIVE_LIMIT);
     collection.start(CUINIT, trial, limit);
     collection.run(progress)
@@ -145,6 +145,14 @@ enum Stage {
     LogAgain,
 }
 
+/// The looks for tasks that do not get on.
+#[derive(Default)]
+struct StuckLooks {
+    count: u32,
+    /// Whether there was one because a probe hangs.
+    for_hang: bool,
+}
+
 struct Collection<'a> {
     options: &'a HostOptions,
     supervisor: Supervisor,
@@ -158,10 +166,7 @@ struct Collection<'a> {
     /// Whether any trial so far failed or hung.
     a_trial_failed: bool,
     trouble: bool,
-    /// How often tasks that do not get on were looked for.
-    looked_for_stuck: u32,
-    /// Whether they were looked for because a probe hangs.
-    looked_for_hang: bool,
+    stuck_looks: StuckLooks,
     finished: Vec<Finished>,
     notes: Vec<String>,
 }
@@ -182,8 +187,7 @@ impl<'a> Collection<'a> {
             trials_done: 0,
             a_trial_failed: false,
             trouble: false,
-            looked_for_stuck: 0,
-            looked_for_hang: false,
+            stuck_looks: StuckLooks::default(),
             finished: Vec::new(),
             notes: Vec::new(),
         }
@@ -211,8 +215,8 @@ impl<'a> Collection<'a> {
     /// Looks for tasks of the machine that do not get on: when that was asked for, and once when a
     /// probe is about to be given up, while what it waits for can still be seen.
     fn look_for_stuck(&mut self) {
-        self.looked_for_stuck += 1;
-        self.start(STUCK, self.looked_for_stuck, CALM_LIMIT);
+        self.stuck_looks.count += 1;
+        self.start(STUCK, self.stuck_looks.count, CALM_LIMIT);
     }
 
     fn someone_hangs(&self) -> bool {
@@ -302,8 +306,8 @@ impl<'a> Collection<'a> {
                     .push("nothing of NVIDIA's was found, so no library was asked".to_owned());
             }
         }
-        if self.is_live() && !self.looked_for_hang && self.someone_hangs() {
-            self.looked_for_hang = true;
+        if self.is_live() && !self.stuck_looks.for_hang && self.someone_hangs() {
+            self.stuck_looks.for_hang = true;
             self.look_for_stuck();
         }
         if self.stage == Stage::Driver && self.trouble && self.supervisor.is_idle() {
