@@ -378,11 +378,13 @@ pub fn odd_gpu(facts: &Facts) -> Option<Seen<String>> {
         return None;
     }
     let names: Vec<&str> = fails.iter().map(|(uuid, _)| *uuid).collect();
-    let statement = format!(
-        "cuInit fails with {} alone visible, and works with each of {} others alone",
-        names.join(", "),
-        works.len()
-    );
+    let others = match works.len() {
+        1 => "the other one".to_owned(),
+        count => format!("each of the {count} others"),
+    };
+    let names = names.join(", ");
+    let statement =
+        format!("cuInit fails with {names} alone visible, and works with {others} alone");
     Some(Seen::new(statement, (*origin).clone()))
 }
 

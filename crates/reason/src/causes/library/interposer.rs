@@ -58,6 +58,9 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
     remedy,
 };
 
+/// Variables by which libraries come into a process that does not ask for them.
+const VARIABLES: [&str; 3] = ["LD_PRELOAD", "LD_AUDIT", "CUDA_INJECTION64_PATH"];
+
 /// Libraries that many preload and that have nothing to do with the driver.
 const HARMLESS: [&str; 8] =
     ["tcmalloc", "jemalloc", "mimalloc", "libstdc++", "libgomp", "libiomp", "libasan", "libgcc"];
@@ -93,8 +96,7 @@ impl Interposer {
     /// The most suspicious one.
     fn of(facts: &Facts) -> Option<Interposer> {
         let listed = facts.library.interposers.iter().map(|(path, origin)| (path.as_str(), origin));
-        let variables = ["LD_PRELOAD", "LD_AUDIT", "CUDA_INJECTION64_PATH"];
-        let variables = variables.iter().filter_map(|name| facts.process.env.get(*name));
+        let variables = VARIABLES.iter().filter_map(|name| facts.process.env.get(*name));
         let set = variables.flat_map(|seen| {
             let parts = seen.value.split([':', ' ']).filter(|part| !part.is_empty());
             parts.map(move |part| (part, &seen.origin))
@@ -203,6 +205,17 @@ fn otherwise_without(facts: &Facts, weighing: &mut Weighing) {
     }
 }
 
+/// The program without those of the variables that are set.
+fn without_variables(facts: &Facts) -> String {
+    let is_set =
+        |name: &&&str| facts.process.env.get(**name).is_some_and(|seen| !seen.value.is_empty());
+    let mut set: Vec<&str> = VARIABLES.iter().filter(is_set).copied().collect();
+    if set.is_empty() {
+        set.push("LD_PRELOAD");
+    }
+    format!("env -u {} PROGRAM", set.join(" -u "))
+}
+
 fn remedy(facts: &Facts) -> Remedy {
     let hami = Interposer::of(facts).is_some_and(|found| found.name.contains("libvgpu"));
     let mut remedy = Remedy::new(Impact::RestartsProcess, "the program in question");
@@ -214,7 +227,7 @@ fn remedy(facts: &Facts) -> Remedy {
         );
     }
     remedy
-        .step_to(Place::Program, "env -u LD_PRELOAD PROGRAM", "shows whether it works without")
+        .step_to(Place::Program, without_variables(facts), "shows whether it works without")
         .step_to(
             Place::Here,
             "cat /etc/ld.so.preload; grep -E '\\.so' /proc/PID/maps | awk '{print $6}' | sort -u",
