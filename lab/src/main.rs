@@ -60,6 +60,9 @@ struct Arguments {
     /// With --sim: the branch of the libraries, 535, 550 or 555
     #[arg(long, value_name = "BRANCH", default_value = "550")]
     driver: String,
+    /// Only the K-th of N equal parts of the faults, as K/N
+    #[arg(long, value_name = "K/N", value_parser = part)]
+    part: Option<(usize, usize)>,
     /// List the faults
     #[arg(long)]
     list: bool,
@@ -137,6 +140,15 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if report.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Reads `2/8`.
+fn part(text: &str) -> Result<(usize, usize), String> {
+    let both = text.split_once('/').and_then(|(part, parts)| {
+        Some((part.parse::<usize>().ok()?, parts.parse::<usize>().ok()?))
+    });
+    both.filter(|(part, parts)| (1..=*parts).contains(part))
+        .ok_or_else(|| "a part is K/N with K from 1 to N".to_owned())
+}
+
 /// The faults that are asked for, and the codes that are recorded for them.
 fn chosen(arguments: &Arguments) -> Result<(Vec<fault::Fault>, Vec<codes::Recorded>)> {
     let (mut faults, mut recorded) = (fault::all()?, codes::recorded());
@@ -151,6 +163,13 @@ fn chosen(arguments: &Arguments) -> Result<(Vec<fault::Fault>, Vec<codes::Record
     if let Some(words) = &arguments.faults {
         let words: Vec<&str> = words.split(',').collect();
         faults.retain(|fault| words.iter().any(|word| fault.name.contains(word)));
+    }
+    if let Some((part, parts)) = arguments.part {
+        let mut place = 0;
+        faults.retain(|_| {
+            place += 1;
+            place % parts == part % parts
+        });
     }
     if faults.is_empty() {
         bail!("no fault has such a name; --list shows all");

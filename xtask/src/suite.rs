@@ -30,6 +30,8 @@ fn tests(strict: bool) -> Result<()> {
         "--package",
         "fakerm",
         "--package",
+        "interposer",
+        "--package",
         "synth",
     ]))?;
     if tool("nextest", strict)? {

@@ -19,6 +19,19 @@ pub fn fakerm() -> io::Result<PathBuf> {
     up_to_date("fakerm", "libfakerm.so")
 }
 
+/// The stand-in for a library between a program and the driver, `libinterposer.so`, to be set as
+/// `LD_PRELOAD`.
+pub fn interposer() -> io::Result<PathBuf> {
+    up_to_date("interposer", "libinterposer.so")
+}
+
+/// The product itself, for tests of other packages than its own. Cargo decides whether it is up to
+/// date, since it is made of many crates.
+pub fn gpudx() -> io::Result<PathBuf> {
+    build("gpudx")?;
+    Ok(profile_folder()?.join("gpudx"))
+}
+
 /// The program that does nothing but call `cuInit` once.
 pub fn cuinit_bare() -> io::Result<PathBuf> {
     up_to_date("synth", "cuinit-bare")
