@@ -88,12 +88,13 @@ fn text(folder: &Path, name: &str) -> Result<String, Failed> {
     Ok(String::from_utf8_lossy(&std::fs::read(folder.join(name))?).into_owned())
 }
 
-/// What a trace shows, without what differs from run to run.
+/// The opens and requests that a trace shows, without what differs from run to run.
 fn calls(strace: &Strace) -> Vec<(String, String, End)> {
     let call = |call: &facts::parse::strace::Traced| {
         (call.node.path.clone(), call.words(), call.end.clone())
     };
-    strace.calls.iter().map(call).collect()
+    let asks = |call: &&facts::parse::strace::Traced| call.asked.is_some() || call.is_open();
+    strace.calls.iter().filter(asks).map(call).collect()
 }
 
 fn same_calls(folder: &Path) -> Outcome {
@@ -148,7 +149,7 @@ fn has_note(facts: &Facts, words: &str) -> bool {
 /// Without `-f`, what threads and children ask is not there, and that is said.
 fn first_thread_only(folder: &Path) -> Outcome {
     let strace = parse(&text(folder, "first")?).value;
-    must(strace.calls.len() == 8, "those of the first thread", &calls(&strace))?;
+    must(calls(&strace).len() == 8, "those of the first thread", &calls(&strace))?;
     let facts = facts_of(folder, "first")?;
     must(has_note(&facts, "does not follow"), "what it cannot show", &facts.notes)?;
     must(has_note(&facts, "not what cuInit returned"), "what the status is not", &facts.notes)?;
