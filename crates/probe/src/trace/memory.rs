@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use super::awake;
 use crate::sys::ptrace;
 
 /// How long a careful read may take.
@@ -129,7 +130,8 @@ impl Memory {
         let reader = self.reader.as_ref()?;
         let order = Order { thread: whose.thread, images: self.images, address, work };
         let answer = match reader.orders.send(order) {
-            Ok(()) => reader.answers.recv_timeout(PATIENCE),
+            Ok(()) => awake::look(|| reader.answers.try_recv().ok())
+                .map_or_else(|| reader.answers.recv_timeout(PATIENCE), Ok),
             Err(_) => Err(RecvTimeoutError::Disconnected),
         };
         if answer.is_err() {
@@ -167,7 +169,8 @@ impl Reader {
         let (answer, answers) = channel();
         let serve = move || {
             let mut open: Option<(u32, u64, File)> = None;
-            for order in work {
+            let next = || awake::look(|| work.try_recv().ok()).or_else(|| work.recv().ok());
+            while let Some(order) = next() {
                 let done = serve(&order, &mut open).unwrap_or_default();
                 // Nobody listens any more when this came too late.
                 if answer.send(done).is_err() {

@@ -18,6 +18,7 @@
 //! a way that a held memory lock cannot block.
 
 mod attach;
+mod awake;
 mod enter;
 mod event;
 mod image;

@@ -3,23 +3,18 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::Options;
 use super::event::{Event, Unreturned};
 use super::image;
 use super::memory::{Care, Memory, Whose};
 use super::summary::{Ended, InFlight, Summary};
 use super::tasks::{Entered, Tasks, Thread};
+use super::{Options, awake};
 use crate::sys::ptrace::{self, At, Resume, Stop, Woken};
 
 /// Longest wait between two looks, should a signal be missed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// How long the next stop is looked for before this thread goes to sleep: waking up costs several
-/// times what a look does, most of all in a virtual machine, and calls of the driver come one after
-/// the other.
-const WAKEFUL: Duration = Duration::from_micros(50);
-/// With fewer processors this thread would only take the target's. Measured on two busy ones:
-/// looking instead of sleeping made each stop take up to twice as long.
-const WAKEFUL_FROM_PROCESSORS: usize = 4;
+/// How often requests to end are looked for while one stop follows the other.
+const REQUEST_INTERVAL: Duration = Duration::from_millis(100);
 /// How long the target may take to end by itself when the tracer is asked to end: a terminal's
 /// interrupt reaches both.
 const GRACE: Duration = Duration::from_millis(300);
@@ -94,27 +89,27 @@ impl<'a> Tracer<'a> {
         let mut deadline = self.options.deadline.map(|limit| self.started + limit);
         let mut ends_as = Ended::Deadline;
         let mut root_ended = None;
-        let is_wakeful = processors() >= WAKEFUL_FROM_PROCESSORS;
-        let wakeful = if is_wakeful { WAKEFUL } else { Duration::ZERO };
-        let mut asleep_at = Instant::now();
+        let mut looked_for_requests = self.started;
+        prepare_names();
         loop {
-            match ptrace::next_stop() {
-                Ok(Some((tid, stop))) => {
+            let limit = match awake::look(|| ptrace::next_stop().transpose()) {
+                Some(Ok((tid, stop))) => {
                     root_ended = root_ended.or(self.end_of_root(tid, stop));
                     self.serve_stop(tid, stop);
-                    asleep_at = Instant::now() + wakeful;
+                    Duration::ZERO
                 }
-                Ok(None) if Instant::now() < asleep_at => std::thread::yield_now(),
-                Ok(None) => {
-                    let now = Instant::now();
-                    let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
-                    let limit = left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL);
-                    if ptrace::wait(limit) == Woken::Request && ends_as != Ended::Asked {
-                        ends_as = Ended::Asked;
-                        deadline = Some(Instant::now() + GRACE);
-                    }
+                None => {
+                    let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+                    left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL)
                 }
-                Err(_) => return root_ended.unwrap_or(Ended::Gone),
+                Some(Err(_)) => return root_ended.unwrap_or(Ended::Gone),
+            };
+            if !limit.is_zero() || looked_for_requests.elapsed() >= REQUEST_INTERVAL {
+                looked_for_requests = Instant::now();
+                if ptrace::wait(limit) == Woken::Request && ends_as != Ended::Asked {
+                    ends_as = Ended::Asked;
+                    deadline = Some(Instant::now() + GRACE);
+                }
             }
             if self.tasks.is_empty() {
                 return root_ended.unwrap_or(Ended::Gone);
@@ -253,8 +248,18 @@ impl Thread {
     }
 }
 
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+/// Reads the tables of names beside what else is done, while the target still starts: its first call
+/// to the driver shall not have to wait for them.
+fn prepare_names() {
+    let read = || {
+        nvabi::control::by_command(0).is_some()
+            | nvabi::class::by_id(0).is_some()
+            | nvabi::nv_status::by_code(0).is_some()
+            | nvabi::uvm::by_request(0).is_some()
+            | nvabi::ioctl::decode_request(0).is_some()
+    };
+    // Where no thread is to be had, they are read at that call.
+    let _ = std::thread::Builder::new().spawn(read);
 }
 
 /// The branch of the loaded module. The kernel itself answers this read, not the driver.

@@ -1,0 +1,47 @@
+//! Waiting without sleep for what is about to come.
+//!
+//! Waking a sleeping thread up costs several times what a look does, most of all in a virtual
+//! machine, and the calls of a start come a fifth of a millisecond one after the other (H200, driver
+//! 580). Measured there on 16 processors: a start traced by threads that sleep at once takes 1.12
+//! times the untraced one, by threads that look first 1.09 times.
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+/// How long to look before going to sleep.
+const WAKEFUL: Duration = Duration::from_micros(300);
+
+/// With fewer processors a thread that looks would only take the target's. Measured on two busy
+/// ones: looking instead of sleeping made each stop take up to twice as long.
+const FROM_PROCESSORS: usize = 4;
+
+/// Looks again and again, for a moment; at least once.
+pub(super) fn look<T>(mut at: impl FnMut() -> Option<T>) -> Option<T> {
+    let begun = Instant::now();
+    loop {
+        let found = at();
+        if found.is_some() || begun.elapsed() >= limit() {
+            return found;
+        }
+        std::hint::spin_loop();
+    }
+}
+
+fn limit() -> Duration {
+    static LIMIT: LazyLock<Duration> = LazyLock::new(|| {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        if processors >= FROM_PROCESSORS { WAKEFUL } else { Duration::ZERO }
+    });
+    *LIMIT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_found_and_what_is_not_is_given_up() {
+        assert_eq!(look(|| Some(1)), Some(1));
+        assert_eq!(look(|| None::<u8>), None);
+    }
+}
