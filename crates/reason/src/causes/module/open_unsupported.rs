@@ -116,14 +116,19 @@ fn said(facts: &Facts, weighing: &mut Weighing) {
 fn no_gsp(event: &LogEvent, weighing: &mut Weighing) {
     let statement = "the module logged that the open modules do not support this GPU";
     let board = event.get("pci_id").and_then(readings::board_of_pci_id);
-    match board.filter(|board| open_drives(board) == Some(true)) {
+    let drives = board.as_ref().and_then(open_drives);
+    match board.filter(|_| drives == Some(true)) {
         Some(board) => {
             weighing.supports(Moderate, statement, &event.origin);
             let statement = format!("{} has a GSP: it did not read as itself", board.name);
             weighing.objects(Strong, statement, &event.origin);
         }
-        None => {
+        None if drives == Some(false) => {
             weighing.confirms(statement, &event.origin);
+        }
+        // Which GPU it is stands in a line that is not here.
+        None => {
+            weighing.supports(Strong, statement, &event.origin);
         }
     }
 }
