@@ -85,10 +85,10 @@ fn cited(raw: &RawSet, right: &[String]) -> BTreeSet<usize> {
     support.map(|piece| usize::try_from(piece.origin.line).unwrap()).collect()
 }
 
-/// A log is no list: without the first Xid of a burst, or the top frame of a stack, it tells of
-/// another first one, and is right.
+/// A log is no list: without the first Xid of a burst, the head of a message or the top frame of a
+/// stack it tells of something else, and is right.
 fn is_listed(line: &str) -> bool {
-    !line.trim().is_empty() && !line.contains("NVRM: Xid") && !line.contains("+0x")
+    !line.trim().is_empty() && !line.contains("NVRM:") && !line.contains("+0x")
 }
 
 fn was_pasted(item: &RawItem) -> bool {
