@@ -15,6 +15,8 @@ use crate::{leftovers, paths};
 
 /// Exit status with which an injection says that it could not be made.
 const NOT_INJECTED: i32 = 97;
+/// Options of setpriv by which a process is killed when the thread that started it ends.
+const DIE_WITH_PARENT: [&str; 2] = ["--pdeathsig", "KILL"];
 /// An ordinary user.
 const USER: &str = "65534";
 /// The devices controller of cgroup v1, where there is one.
@@ -118,19 +120,18 @@ impl Run<'_> {
         !self.fault.deny_devices.is_empty()
     }
 
-    /// `unshare` → `bash` with the setup → who, what is refused, limits, environment → program.
+    /// `setpriv` → `unshare` → `bash` with the setup → who, what is refused, limits, environment → program.
     fn command(&self, folder: &Path, cgroup: Option<&Path>, program: &[String]) -> Command {
-        let mut command = if self.machine.root {
-            let mut command = Command::new("unshare");
-            command.args(["--mount", "--propagation", "private"]);
-            if self.fault.pid_namespace {
-                command.args(["--pid", "--fork", "--kill-child"]);
-            }
-            command.arg("bash");
-            command
-        } else {
-            Command::new("bash")
-        };
+        // A lab that is killed takes its runs with it.
+        let mut command = Command::new("setpriv");
+        command.args(DIE_WITH_PARENT);
+        if self.machine.root {
+            command.args(["unshare", "--mount", "--propagation", "private"]);
+        }
+        if self.machine.root && self.fault.pid_namespace {
+            command.args(["--pid", "--fork", "--kill-child"]);
+        }
+        command.arg("bash");
         let script = format!(
             "set -eEu; trap 'echo \"not injected: line $LINENO\" >&2; exit {NOT_INJECTED}' ERR; \
              . \"$LAB/inject.sh\"\n{}\nexec \"$@\"",
@@ -164,7 +165,11 @@ impl Run<'_> {
             _ if !self.machine.root => {}
             Caps::Root => {}
             Caps::RootMknod => push(&["setpriv", "--bounding-set=-mknod", "--inh-caps=-mknod"]),
-            Caps::User => push(&["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"]),
+            Caps::User => {
+                push(&["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"]);
+                // Another user is another life to the kernel, which forgets the wish.
+                push(&DIE_WITH_PARENT);
+            }
         }
         if !self.fault.inject.is_empty() {
             push(&[&inject]);
