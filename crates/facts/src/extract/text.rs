@@ -40,11 +40,17 @@ pub(super) fn apply(item: &RawItem, facts: &mut Facts) {
 
 /// Whether a text has a word of the field in it: what it is about, before anything is understood.
 fn speaks_of_gpus(text: &str) -> bool {
-    const WORDS: [&str; 6] = ["gpu", "gpus", "cuda", "nvidia", "nccl", "cudnn"];
+    const WORDS: [&str; 12] = [
+        "gpu", "GPU", "gpus", "GPUs", "cuda", "Cuda", "CUDA", "nvidia", "Nvidia", "NVIDIA", "NCCL",
+        "cuDNN",
+    ];
     let start = text.get(..text.len().min(SPOKEN_BYTES)).unwrap_or(text);
-    start
-        .split(|ch: char| !ch.is_ascii_alphanumeric())
-        .any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    // By chance such letters stand in bytes that are no text, too.
+    let odd = start.chars().filter(|ch| *ch == char::REPLACEMENT_CHARACTER).count();
+    if odd * 50 > start.len() {
+        return false;
+    }
+    start.split(|ch: char| !ch.is_ascii_alphanumeric()).any(|word| WORDS.contains(&word))
 }
 
 /// How much of a text is looked through for these words; a log speaks of its driver by its lines.
