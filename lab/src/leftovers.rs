@@ -85,7 +85,9 @@ pub(crate) fn snapshot(cgroup_v2: Option<&Path>) -> BTreeSet<String> {
     for line in mounts.lines() {
         let mut words = line.split(' ').skip(3);
         let shown: Vec<_> = words.by_ref().take(2).collect();
-        lines.insert(format!("mount {}", shown.join(" ")));
+        if shown.last().is_some_and(|point| may_be_ours(point)) {
+            lines.insert(format!("mount {}", shown.join(" ")));
+        }
     }
     let mut cgroups: Vec<PathBuf> = cgroup_v2.map(Path::to_owned).into_iter().collect();
     cgroups.push(PathBuf::from(CGROUP_V1));
@@ -96,6 +98,14 @@ pub(crate) fn snapshot(cgroup_v2: Option<&Path>) -> BTreeSet<String> {
         lines.extend(ours.map(|name| format!("cgroup {name}")));
     }
     lines
+}
+
+/// Whether the lab could have made a mount at this point. Of the folder for temporary files, where
+/// other programs come and go meanwhile, only the part that is the lab's own counts.
+fn may_be_ours(point: &str) -> bool {
+    let temporary = std::env::temp_dir();
+    let below = Path::new(point).strip_prefix(&temporary);
+    below.map_or(true, |below| below.to_string_lossy().starts_with(CGROUP))
 }
 
 /// Nodes and links of the driver in a folder, with numbers, mode and owner.
@@ -125,4 +135,17 @@ pub(crate) fn differences(before: &BTreeSet<String>, after: &BTreeSet<String>) -
     let gone = before.difference(after).map(|line| format!("gone: {line}"));
     let new = after.difference(before).map(|line| format!("new: {line}"));
     gone.chain(new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_of_other_programs_are_not_the_labs() {
+        let below = |name: &str| std::env::temp_dir().join(name).display().to_string();
+        assert!(may_be_ours("/dev/nvidia-uvm") && may_be_ours("/"));
+        assert!(may_be_ours(&below("gpudx-lab-591/dev")));
+        assert!(!may_be_ours(&below(".tmpLiH9uE/mount")));
+    }
 }
