@@ -93,6 +93,10 @@ pub enum Lever {
     DriverLibrary,
     /// The user: root in place of another.
     Root,
+    /// The GPU's compute mode, set to Default.
+    ComputeMode,
+    /// The user's groups: one of those that the driver's nodes belong to, added.
+    NodeGroup,
 }
 
 /// A change that was tried.

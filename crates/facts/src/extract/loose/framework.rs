@@ -26,7 +26,11 @@ pattern! {
     TORCH = r"(?i)\b(?:py)?torch(?:\s+version)?\s*(?:==|:|=|\s)\s*v?(?P<version>\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|a|rc)\d*)?(?:\+\w+)?)"
 }
 pattern! { TORCH_CUDA = r"(?i)\btorch\.version\.cuda\b\W{1,5}(?:is |prints |returns |gives |shows |says )?(?P<version>\d+\.\d+|None)" }
-pattern! { AVAILABLE = r"torch\.cuda\.is_available\(\)\W{1,6}(?:is |returns |gives |= ?)?(?P<answer>True|False)" }
+pattern! { AVAILABLE = r"torch\.cuda\.is_available\(\)\W{1,6}(?:is |returns |gives |= ?)?(?P<answer>(?i:True|False))\b" }
+pattern! {
+    /// A program of PyTorch's that asked `is_available()` and says so in its own words.
+    UNABLE = r"\bTorch is not able to use (?:the )?GPU\b"
+}
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     versions(line, facts);
@@ -101,7 +105,12 @@ fn versions(line: &Line<'_>, facts: &mut Facts) {
         torch::entry(facts, &line.origin()).cuda = Some(CudaVersion::parse(version));
     }
     if let Some(answer) = group(&AVAILABLE, line.text, "answer") {
-        facts.framework.torch_available.or_better(Observed::seen(answer == "True", line.origin()));
+        let answer = answer.eq_ignore_ascii_case("true");
+        facts.framework.torch_available.or_better(Observed::seen(answer, line.origin()));
+    }
+    if matches(&UNABLE, line.text) {
+        facts.mentions_gpu = true;
+        facts.framework.torch_available.or_better(Observed::seen(false, line.origin()));
     }
 }
 
