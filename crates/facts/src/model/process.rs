@@ -97,6 +97,8 @@ pub enum Lever {
     ComputeMode,
     /// The user's groups: one of those that the driver's nodes belong to, added.
     NodeGroup,
+    /// The device policy of the service's unit, opened for the driver's nodes.
+    DevicePolicy,
 }
 
 /// A change that was tried.

@@ -32,6 +32,25 @@ pattern! {
     UNABLE = r"\bTorch is not able to use (?:the )?GPU\b"
 }
 
+pattern! {
+    /// A program, in a person's words, that does not find the GPU.
+    FINDS_NONE = r"(?i)\b(?:fails? to|failed to|can(?:not|['’]t| not)|could(?:n['’]t| not)|does(?:n['’]t| not)|did(?:n['’]t| not)|unable to|not able to) (?:detect|find|see|recogni[sz]e|use) (?:any |the |my |our |an? |its )?(?:nvidia )?GPUs?\b"
+}
+pattern! {
+    /// Those that look without CUDA, and doubts.
+    OF_ANOTHER_KIND = r"(?i)\bnvidia-smi\b|\blspci\b|\bBIOS\b|\bUEFI\b|\bWindows\b|\bmonitor\b|\bdisplay\b|\bX(?:org|11)\b|\bWayland\b|\bVulkan\b|\bOpenGL\b|\bgame\b|\b(?:if|whether|when|should|might|may|AMD|Intel|ROCm)\b|\?"
+}
+
+/// What a person says of a program.
+pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
+    let told = super::statement::sentences(line.text)
+        .any(|said| matches(&FINDS_NONE, said) && !matches(&OF_ANOTHER_KIND, said));
+    let message = FrameworkMessage::FindsNoGpu;
+    if told && !facts.framework.messages.iter().any(|(known, _)| *known == message) {
+        facts.framework.messages.push((message, line.origin()));
+    }
+}
+
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     versions(line, facts);
     libraries(line, facts);

@@ -31,13 +31,14 @@ pattern! {
     /// The groups that distributions give the driver's nodes to.
     NODE_GROUP = r"(?i)\b(?:video|vglusers)\b['\x22`]? group\b|\bgroup ['\x22`]?(?:video|vglusers)\b|\b(?:usermod|gpasswd|adduser|groupmod)\b[^\n]{0,24}\b(?:video|vglusers)\b"
 }
-pattern! { WORKS = r"(?i)\b(?:works?|worked|working|fixe[sd]|fix(?:es|ed)? (?:it|this|that)|cures?|cured|solve[sd]|resolve[sd]|helps?|helped|succeeds?|pass(?:es|ed)|starts|goes away|went away|gone|no longer|(?:is|was|are) (?:fine|ok|fast|quick|instant)|runs? (?:fine|ok|through|well)|drops? to|down to|makes? it (?:start|run|fast|quick|instant|\d+)|completes?|takes? (?:only )?0?[.\d]+ ?(?:ms|s)\b|can (?:run|start)(?: again)?|trains?)\b" }
+pattern! { DEVICE_POLICY = r"\b(?:DeviceAllow|DevicePolicy|PrivateDevices)\b|\b[Dd]evices?[- ]allow[- ]?list\b" }
+pattern! { WORKS = r"(?i)\b(?:works?|worked|working|fixe[sd]|fix(?:es|ed)? (?:it|this|that)|correct(?:ed|s) (?:it|this|that)|cures?|cured|solve[sd]|resolve[sd]|helps?|helped|succeeds?|pass(?:es|ed)|starts|goes away|went away|gone|no longer|(?:is|was|are) (?:fine|ok|fast|quick|instant)|runs? (?:fine|ok|through|well)|drops? to|down to|makes? it (?:start|run|fast|quick|instant|\d+)|completes?|takes? (?:only )?0?[.\d]+ ?(?:ms|s)\b|can (?:run|start)(?: again)?|trains?)\b" }
 pattern! { IN_VAIN = r"(?i)\b(?:does(?:n['’]t| not)|did(?:n['’]t| not)|has(?:n['’]t| not)|no|not|never)\b[^\n.]{0,16}\b(?:help|work|change|matter|effect|difference|fix|solve|cure|success)\w*|\bwithout (?:success|effect|change)\b|\bstill (?:hangs?|fails?|the same|broken|slow|not|crash\w*)\b|\bin vain\b|\bmakes no difference\b|\bsame (?:error|result|problem)\b" }
 pattern! { WISH = r"(?i)\b(?:will|would|could|should|might|please|try|can you|have you|how to|whether)\b|\?\s*$" }
 
 /// Enters what the line tells of an attempt, clause by clause.
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
-    let table: [(&Lazy, Lever); 15] = [
+    let table: [(&Lazy, Lever); 16] = [
         (&OPEN_FILES, Lever::OpenFiles(None)),
         (&ADDRESS_SPACE, Lever::AddressSpace),
         (&THREADS, Lever::Threads),
@@ -53,6 +54,7 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         (&ROOT, Lever::Root),
         (&COMPUTE_MODE, Lever::ComputeMode),
         (&NODE_GROUP, Lever::NodeGroup),
+        (&DEVICE_POLICY, Lever::DevicePolicy),
     ];
     for clause in clauses(line.text) {
         if matches(&LACKING, clause) {
@@ -126,6 +128,7 @@ mod tests {
             &ROOT,
             &COMPUTE_MODE,
             &NODE_GROUP,
+            &DEVICE_POLICY,
             &WORKS,
             &IN_VAIN,
             &WISH,
@@ -159,6 +162,7 @@ mod tests {
             ("As root it works fine", helped(Lever::Root)),
             ("setting nvidia-smi -c 0 solved it!", helped(Lever::ComputeMode)),
             ("Adding my user to the video group worked.", helped(Lever::NodeGroup)),
+            ("With PrivateDevices=no in the unit it works", helped(Lever::DevicePolicy)),
             ("sudo usermod -aG video me did not help", in_vain(Lever::NodeGroup)),
             ("unset CUDA_VISIBLE_DEVICES did not help", in_vain(Lever::VisibleDevices)),
             ("sudo makes no difference", in_vain(Lever::Root)),
