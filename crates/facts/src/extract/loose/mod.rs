@@ -118,6 +118,7 @@ fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
             environment::read(&at, facts);
             statement::read(&at, facts);
             framework::read_prose(&at, facts);
+            opened::read_prose(&at, facts);
             kernel::read_prose(&at, facts);
             gsp::read(&at, facts);
             module_load::read_prose(&at, facts);
