@@ -160,6 +160,9 @@ pub struct Engine {
     pub podman: Observed<(u32, u32)>,
     /// Whether /dev/char has links to the driver's nodes.
     pub char_links: Observed<bool>,
+    /// A node of the driver that bubblewrap binds without device access while NVML fails inside:
+    /// such binds it mounts with nodev.
+    pub bound_nodev: Observed<String>,
     /// Where the container's device rules (cgroup v1) were seen to admit the GPUs.
     pub rules_with_gpus: Option<Origin>,
     /// Lines of a log or words of a report that show systemd re-reading its units.

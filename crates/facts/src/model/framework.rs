@@ -69,6 +69,8 @@ pub enum FrameworkMessage {
     },
     /// PTX newer than the driver.
     PtxTooNew,
+    /// A person tells that a program does not find the GPU.
+    FindsNoGpu,
     /// "Cannot re-initialize CUDA in forked subprocess".
     ForkedSubprocess,
 }

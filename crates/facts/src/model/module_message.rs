@@ -15,6 +15,8 @@ pub enum Refusal {
     NoDevice,
     /// `Operation not permitted` (EPERM): lockdown, a container, or no root.
     NotPermitted,
+    /// EACCES: root may load modules, so that a security module denied it.
+    PolicyDenied,
     /// `Unknown symbol in module`: built against another kernel or another nvidia module.
     UnknownSymbol,
     /// Any other reason.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::observed::{Errno, Observed, Origin};
+use crate::observed::{Errno, Observed, Origin, Seen};
 
 /// What stands at the path of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub struct Nodes {
     pub nodes: BTreeMap<String, Observed<Node>>,
     /// What opening each gave, from this process's surroundings.
     pub opens: BTreeMap<String, (NodeOpen, Origin)>,
+    /// Nodes that a person says are not there.
+    pub told_missing: Vec<Seen<String>>,
     /// `Seen` when all of /dev was listed, so that a node not in `nodes` is not there.
     pub listed: Observed<()>,
     /// Beginnings of paths below /dev that a pattern such as `/dev/nvidia*` listed whole: a node

@@ -93,6 +93,12 @@ pub enum Lever {
     DriverLibrary,
     /// The user: root in place of another.
     Root,
+    /// The GPU's compute mode, set to Default.
+    ComputeMode,
+    /// The user's groups: one of those that the driver's nodes belong to, added.
+    NodeGroup,
+    /// The device policy of the service's unit, opened for the driver's nodes.
+    DevicePolicy,
 }
 
 /// A change that was tried.

@@ -353,6 +353,9 @@ fn framework(facts: &Facts, found: &mut Vec<Symptom>) {
             FrameworkMessage::NoAccelerator => {
                 (SymptomId::FrameworkNoGpu, "the framework finds no GPU".to_owned())
             }
+            FrameworkMessage::FindsNoGpu => {
+                (SymptomId::FrameworkNoGpu, "a program does not find the GPU".to_owned())
+            }
             FrameworkMessage::NotCompiledWithCuda => {
                 (SymptomId::FrameworkNoGpu, "the framework is built without CUDA".to_owned())
             }

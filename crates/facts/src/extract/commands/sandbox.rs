@@ -14,6 +14,7 @@ pub(super) fn observe(output: &Output<'_>, command_line: u32, facts: &mut Facts)
     let origin = output.item.origin_at(1, first.unwrap_or(""));
     failing_as_root(output, &origin, facts);
     reload(output, command_line, facts);
+    bubblewrap(output, &origin, facts);
     match (output.command.program(), first) {
         ("getenforce", Some(word)) => {
             if let Some(mode) = selinux_mode(word) {
@@ -48,6 +49,23 @@ fn failing_as_root(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
     let asks = output.line.contains("docker context show") || output.line.contains("docker info");
     if asks && output.text.contains("rootless") {
         facts.sandbox.engine.rootless_seen = Observed::seen(true, origin.clone());
+    }
+}
+
+/// `bwrap --bind /dev/nvidia0 …` before a program that NVML refuses. Only `--dev-bind` binds with
+/// device access; every other bind is mounted with nodev.
+fn bubblewrap(output: &Output<'_>, origin: &Origin, facts: &mut Facts) {
+    if output.command.program() != "bwrap" || !output.text.contains("Insufficient Permissions") {
+        return;
+    }
+    let plain = ["--bind", "--bind-try", "--ro-bind", "--ro-bind-try"];
+    let mut bound = output.command.words.windows(3).filter_map(|words| {
+        let target = words[2].strip_prefix("/dev/nvidia").map(|_| &words[2]);
+        target.filter(|_| plain.contains(&words[0].as_str()))
+    });
+    if let Some(path) = bound.next() {
+        facts.host.container.or_better(Observed::seen(ContainerKind::Other, origin.clone()));
+        facts.sandbox.engine.bound_nodev = Observed::seen(path.clone(), origin.clone());
     }
 }
 

@@ -14,7 +14,7 @@ pattern! {
     /// The report is about a virtual machine with a GPU inside.
     GUEST = r"(?i)\b(?:in|inside|within|to|into|of) (?:a |an |the |my |our |each |one )?(?:\w+ )?(?:VMs?|guests?|virtual machines?)\b|\b(?:KVM|QEMU|QEMU/KVM|Proxmox|ESXi|libvirt|VMware|Xen|Hyper-V|vSphere) (?:VMs?|guests?|virtual machines?)\b|\b(?:guest|VM)\s*:|\bGPU (?:passthrough|pass-through)\b"
 }
-pattern! { NO_GUEST = r"(?i)\bbare[- ]metal\b|\b(?:not|no|isn't|without|instead of|rather than|moved|from)\b.{0,12}\b(?:VMs?|guests?|virtual machines?|KVM|passthrough)\b" }
+pattern! { NO_GUEST = r"(?i)\bbare[- ]metal\b|\b(?:not|no|isn['’]t|without|instead of|rather than|moved|from)\b.{0,12}\b(?:VMs?|guests?|virtual machines?|KVM|passthrough)\b" }
 
 /// Reads one line.
 pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {

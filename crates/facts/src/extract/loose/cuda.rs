@@ -24,7 +24,7 @@ pattern! {
 pattern! { NAME = r"\b(?P<name>CUDA_ERROR_[A-Z_0-9]+|cudaError[A-Z]\w+)\b" }
 pattern! {
     /// The call never ends, in the words people use for it.
-    HANG = r"(?i)(?:\b(?:cu_?init|cudagetdevicecount|cudafree|cuda init\w*|cuda start\w*|torch\.cuda\.\w+\(\))\W[^.\n]{0,60}\b(?:hangs?|hung|never returns?|does not return|doesn't return|do not return|blocks? (?:for ?ever|indefinitely)|is stuck|gets stuck|freezes)\b|\b(?:hangs?|hung|stuck|freezes|blocked)\b[^.\n]{0,20}\b(?:in|at|on|inside|during)\b[^.\n]{0,12}\bcu_?init\b)"
+    HANG = r"(?i)(?:\b(?:cu_?init|cudagetdevicecount|cudafree|cuda init\w*|cuda start\w*|torch\.cuda\.\w+\(\))\W[^.\n]{0,60}\b(?:hangs?|hung|never returns?|does not return|doesn['’]t return|do not return|blocks? (?:for ?ever|indefinitely)|is stuck|gets stuck|freezes)\b|\b(?:hangs?|hung|stuck|freezes|blocked)\b[^.\n]{0,20}\b(?:in|at|on|inside|during)\b[^.\n]{0,12}\bcu_?init\b)"
 }
 pattern! {
     /// The process was forked from one that had used CUDA.
@@ -32,7 +32,7 @@ pattern! {
 }
 pattern! {
     /// CUDA does not start, in the words people use when they give no code.
-    FAILS = r"(?i)\bUNKNOWN_CUDA_ERROR\b|\b(?:(?:every|all|any) CUDA (?:call|program|init|app)\w*|CUDA (?:calls?|programs?|init\w*|apps?)|cu_?init(?:\(0\))?)\b[^.\n]{0,24}\b(?:fails?|failed|dies|die|does not (?:work|start)|doesn't (?:work|start)|stopped working|is broken|crash(?:es)?)\b"
+    FAILS = r"(?i)\bUNKNOWN_CUDA_ERROR\b|\b(?:(?:every|all|any) CUDA (?:call|program|init|app)\w*|CUDA (?:calls?|programs?|init\w*|apps?)|cu_?init(?:\(0\))?)\b[^.\n]{0,24}\b(?:fails?|failed|dies|die|does not (?:work|start)|doesn['’]t (?:work|start)|stopped working|is broken|crash(?:es)?)\b"
 }
 pattern! { CALL = r"(?:^|\s)\s(?:cudaMemcpy\w*|cudaMemset\w*|cudaStreamSynchronize|cudaDeviceSynchronize|cudaGetLastError|cublas\w+|(?P<malloc>cudaMalloc\w*))\(" }
 pattern! { FRESH = r"(?i)\b(?:fresh|new|separate|spawned) (?:python )?(?:process|interpreter)\b" }

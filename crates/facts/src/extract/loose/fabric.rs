@@ -18,7 +18,7 @@ pattern! {
     USAGE = r"(?i)\bUnknown option: ?(?P<option>\S+)|\bUsage: \S*nvidia-fabricmanager-start\.sh|\bnv-fabricmanager: (?:invalid|unrecognized) option(?P<other>.*)"
 }
 pattern! { NEEDS_MODULE = r#"(?i)\bKernel module ["'`]?(?P<name>ib_umad|mlx5_ib|mlx5_core|ib_core)["'`]? has not been loaded|\bmodprobe: FATAL: Module (?P<missing>ib_umad|mlx5_ib) not found"# }
-pattern! { MODULE_TOLD = r"(?i)\b(?P<name>mlx5_ib|ib_umad)\b[^.\n]{0,30}\b(?:not loaded|isn't loaded|aren't loaded|missing|not found|not available)\b" }
+pattern! { MODULE_TOLD = r"(?i)\b(?P<name>mlx5_ib|ib_umad)\b[^.\n]{0,30}\b(?:not loaded|isn['’]t loaded|aren['’]t loaded|missing|not found|not available)\b" }
 pattern! { DETECTED = r"(?i)\bDetected (?P<kind>Pre-NVL5|NVL5\+) system" }
 pattern! { BAD_CONFIGURATION = r"(?i)\bfabric ?manager\b.{0,80}\b(?:failed to (?:parse|open|read).{0,30}(?:config|topology)|invalid (?:config|topology)|topology file.{0,30}(?:not found|invalid|missing))|\bfailed to (?:parse|find|open) .{0,40}fabricmanager\.cfg" }
 pattern! { LINK_FAULT = r"(?i)\b(?:nv-?fabric ?manager|fabric ?manager)\b.{0,120}\b(?:NVLink|NVSwitch|link|GPU)\b.{0,60}\b(?:fatal error|failed to train|training failed|went down|is down|non-fatal error|failure)\b" }

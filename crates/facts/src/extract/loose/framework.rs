@@ -26,7 +26,30 @@ pattern! {
     TORCH = r"(?i)\b(?:py)?torch(?:\s+version)?\s*(?:==|:|=|\s)\s*v?(?P<version>\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|a|rc)\d*)?(?:\+\w+)?)"
 }
 pattern! { TORCH_CUDA = r"(?i)\btorch\.version\.cuda\b\W{1,5}(?:is |prints |returns |gives |shows |says )?(?P<version>\d+\.\d+|None)" }
-pattern! { AVAILABLE = r"torch\.cuda\.is_available\(\)\W{1,6}(?:is |returns |gives |= ?)?(?P<answer>True|False)" }
+pattern! { AVAILABLE = r"torch\.cuda\.is_available\(\)\W{1,6}(?:is |returns |gives |= ?)?(?P<answer>(?i:True|False))\b" }
+pattern! {
+    /// A program of PyTorch's that asked `is_available()` and says so in its own words.
+    UNABLE = r"\bTorch is not able to use (?:the )?GPU\b"
+}
+
+pattern! {
+    /// A program, in a person's words, that does not find the GPU.
+    FINDS_NONE = r"(?i)\b(?:fails? to|failed to|can(?:not|['’]t| not)|could(?:n['’]t| not)|does(?:n['’]t| not)|did(?:n['’]t| not)|unable to|not able to) (?:detect|find|see|recogni[sz]e|use) (?:any |the |my |our |an? |its )?(?:nvidia )?GPUs?\b"
+}
+pattern! {
+    /// Those that look without CUDA, and doubts.
+    OF_ANOTHER_KIND = r"(?i)\bnvidia-smi\b|\blspci\b|\bBIOS\b|\bUEFI\b|\bWindows\b|\bmonitor\b|\bdisplay\b|\bX(?:org|11)\b|\bWayland\b|\bVulkan\b|\bOpenGL\b|\bgame\b|\b(?:if|whether|when|should|might|may|AMD|Intel|ROCm)\b|\?"
+}
+
+/// What a person says of a program.
+pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
+    let told = super::statement::sentences(line.text)
+        .any(|said| matches(&FINDS_NONE, said) && !matches(&OF_ANOTHER_KIND, said));
+    let message = FrameworkMessage::FindsNoGpu;
+    if told && !facts.framework.messages.iter().any(|(known, _)| *known == message) {
+        facts.framework.messages.push((message, line.origin()));
+    }
+}
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     versions(line, facts);
@@ -101,7 +124,12 @@ fn versions(line: &Line<'_>, facts: &mut Facts) {
         torch::entry(facts, &line.origin()).cuda = Some(CudaVersion::parse(version));
     }
     if let Some(answer) = group(&AVAILABLE, line.text, "answer") {
-        facts.framework.torch_available.or_better(Observed::seen(answer == "True", line.origin()));
+        let answer = answer.eq_ignore_ascii_case("true");
+        facts.framework.torch_available.or_better(Observed::seen(answer, line.origin()));
+    }
+    if matches(&UNABLE, line.text) {
+        facts.mentions_gpu = true;
+        facts.framework.torch_available.or_better(Observed::seen(false, line.origin()));
     }
 }
 

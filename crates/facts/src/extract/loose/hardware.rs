@@ -15,7 +15,7 @@ pattern! {
     /// `DCGM_FI_DEV_XID_ERRORS{gpu="0"} 79`.
     XID = r"(?i)(?:\bXIDs?(?:[ _](?:errors?|code|event|number|error code))?\s*(?:was|is|of)?\s*[:=#(]{0,2}\s*|XID_ERRORS\{[^}]*\}\s+)(?P<list>\d{1,3}(?:\s*(?:,|/|&|and|then|->|→|followed by)\s*(?:Xid\s*)?\d{1,3})*)(?:[^\d.%]|$|\.\s|\.$)"
 }
-pattern! { DENIED = r"(?i)\b(?:no|not|never|without|isn't|wasn't|aren't|neither|nor|instead of|unlike|clean of)\b[^.\n]{0,24}\b(?:xids?|fallen|fell|fall)\b" }
+pattern! { DENIED = r"(?i)\b(?:no|not|never|without|isn['’]t|wasn['’]t|aren['’]t|neither|nor|instead of|unlike|clean of)\b[^.\n]{0,24}\b(?:xids?|fallen|fell|fall)\b" }
 pattern! { OFF_BUS = r"(?i)\b(?:has |have |had )?(?:fallen|fell|falls|falling|dropped|drops|dropping) (?:completely )?(?:off(?: of)?|out of) the (?:PCI(?:e|[- ]Express)? )?bus\b" }
 pattern! { MEMORY = r"(?i)\buncorrectable ECC error\b|\bCUDA_ERROR_ECC_UNCORRECTABLE\b|\bcudaErrorECCUncorrectable\b|\bdouble[- ]bit ECC error|\brow[- ]?remapp?(?:ing|er)? (?:has )?fail(?:ed|ure)\b" }
 pattern! {

@@ -117,6 +117,8 @@ fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
             story_host::read(&at, facts);
             environment::read(&at, facts);
             statement::read(&at, facts);
+            framework::read_prose(&at, facts);
+            opened::read_prose(&at, facts);
             kernel::read_prose(&at, facts);
             gsp::read(&at, facts);
             module_load::read_prose(&at, facts);

@@ -27,7 +27,7 @@ pattern! {
     /// Installing the headers is said to have put it right.
     HEADERS_CURE = r"(?i)\b(?:fix(?:e[sd]|ing)?|solve[sd]?|works?|worked|resolve[sd]?|cure[sd]?|help(?:s|ed))\b[^.\n]{0,60}\binstall(?:ing)? (?:-y )?(?:linux-headers|kernel-(?:devel|headers)|proxmox-headers|pve-headers)|\binstall(?:ing|ed)? (?:-y )?(?:linux-headers|kernel-(?:devel|headers)|proxmox-headers|pve-headers)\S*[^.\n]{0,40}\b(?:fixe[sd]|solved?|works?|worked|resolved?|cured|help(?:s|ed))\b"
 }
-pattern! { HEADERS_IN_VAIN = r"(?i)\b(?:not|n't|no|never|without)\b|n't\b|\?" }
+pattern! { HEADERS_IN_VAIN = r"(?i)\b(?:not|n['’]t|no|never|without)\b|n['’]t\b|\?" }
 pattern! {
     /// A file of the driver's source, as compilers and make name it before a colon.
     OF_NVIDIA = r"(?:^|[\s/('`])(?:[\w.+~/-]*nvidia[\w.+~/-]*|nv|nv[-_][\w-]+|nv(?:link|kms)\w*|os-(?:interface|mlock|pci|registry|usermap)|uvm\w*|\w*nvswitch\w*)(?:\.[choS]|/)"

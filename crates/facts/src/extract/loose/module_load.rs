@@ -88,13 +88,14 @@ fn hear(module: &str, refusal: Refusal, line: &Line<'_>, facts: &mut Facts) {
 
 /// The kernel's errors as the C library words them.
 fn refusal(reason: &str) -> Refusal {
-    const REASONS: [(&str, Refusal); 7] = [
+    const REASONS: [(&str, Refusal); 8] = [
         ("Key was rejected by service", Refusal::KeyRejected),
         ("Required key not available", Refusal::KeyMissing),
         ("Exec format error", Refusal::WrongFormat),
         ("Invalid module format", Refusal::WrongFormat),
         ("No such device", Refusal::NoDevice),
         ("Operation not permitted", Refusal::NotPermitted),
+        ("Permission denied", Refusal::PolicyDenied),
         ("Unknown symbol in module", Refusal::UnknownSymbol),
     ];
     REASONS.iter().find(|(text, _)| reason.starts_with(text)).map_or(Refusal::Other, |row| row.1)

@@ -5,7 +5,7 @@ use super::Line;
 use super::pattern::{captures, matches, pattern};
 use crate::model::Facts;
 use crate::model::node::NodeOpen;
-use crate::observed::Errno;
+use crate::observed::{Errno, Seen};
 
 pattern! {
     /// `openat(AT_FDCWD, "/dev/nvidiactl", O_RDWR|O_CLOEXEC) = -1 EPERM (Operation not permitted)`.
@@ -22,6 +22,37 @@ pattern! {
 pattern! {
     /// `open("/dev/nvidiactl") gives EPERM`.
     TOLD = r"(?i)\bopen(?:ing|s|ed|at)?\b(?:\(\))?[^.\n]{0,30}(?P<path>/dev/nvidia[\w\-]*)[^.\n=]{0,40}[=\s:]\s*(?:-1 )?(?P<errno>EPERM|EACCES|ENXIO|EIO|ENODEV)\b"
+}
+
+pattern! {
+    /// `/dev/nvidia-uvm is missing`, "there is no /dev/nvidiactl".
+    ABSENT = r"(?i)(?P<a>/dev/nvidia[\w\-]*)\*?[`'\x22]?(?: (?:device )?(?:files?|nodes?|devices?|entr(?:y|ies)))?(?: \w+)? (?:(?:is|are|was|were) (?:missing|absent|not (?:there|present|created))|(?:does|do|did)(?: not|n['’]t) exist)\b|\b(?:there (?:is|are|was|were) no|missing) (?:device )?(?:files?|nodes?)? ?[`'\x22]?(?P<b>/dev/nvidia[\w\-]*)"
+}
+pattern! { DOUBT = r"(?i)\b(?:if|whether|check|unless|no longer|not|n['’]t)\b[^\n]{0,40}$|\?\s*$" }
+
+/// Most nodes that are told to be absent.
+const LIMIT: usize = 16;
+
+/// What a person says is not there.
+pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
+    if !line.has("/dev/nvidia") {
+        return;
+    }
+    for said in super::statement::sentences(line.text) {
+        let Some(found) = captures(&ABSENT, said) else { continue };
+        let Some(path) = found.name("a").or(found.name("b")) else { continue };
+        let before = found.get(0).map_or("", |whole| &said[..whole.start()]);
+        if matches(&DOUBT, before) || said.trim_end().ends_with('?') {
+            continue;
+        }
+        // `/dev/nvidia*`: the one without which nothing starts is among them.
+        let path = if path.as_str() == "/dev/nvidia" { "/dev/nvidiactl" } else { path.as_str() };
+        let told = &mut facts.node.told_missing;
+        if told.len() < LIMIT && !told.iter().any(|known| known.value == path) {
+            facts.mentions_gpu = true;
+            told.push(Seen::new(path.to_owned(), line.origin()));
+        }
+    }
 }
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
@@ -91,7 +122,31 @@ mod tests {
 
     #[test]
     fn every_expression_compiles() {
-        assert!([&TRACED, &PYTHON, &SHELL, &TOLD].iter().all(|pattern| pattern.is_some()));
+        let all = [&TRACED, &PYTHON, &SHELL, &TOLD, &ABSENT, &DOUBT];
+        assert!(all.iter().all(|pattern| pattern.is_some()));
+    }
+
+    #[test]
+    fn nodes_that_are_told_to_be_absent() {
+        let told = |text: &str| {
+            let told = crate::extract::loose::lines_of(text).node.told_missing;
+            told.first().map(|seen| seen.value.clone())
+        };
+        for (text, path) in [
+            ("`/dev/nvidia*` files are missing when I add `-c`", "/dev/nvidiactl"),
+            ("/dev/nvidia-uvm is missing inside", "/dev/nvidia-uvm"),
+            ("After a boot there is no /dev/nvidia-uvm", "/dev/nvidia-uvm"),
+            ("/dev/nvidia0 does not exist", "/dev/nvidia0"),
+        ] {
+            assert_eq!(told(text).as_deref(), Some(path), "{text}");
+        }
+        for text in [
+            "Check whether /dev/nvidia-uvm is missing",
+            "Is it that /dev/nvidia-uvm is missing?",
+            "/dev/nvidia-uvm is there",
+        ] {
+            assert_eq!(told(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ pattern! {
     /// It works once the GPU is declared ready, in either order of the words.
     CC_CURED = r"(?i)\b(?:works?|worked|working|succeeds|succeeded|runs|fine|cure[sd]|fixe[sd]|solve[sd]|did the trick|success\w*)\b[^\n]{0,80}(?:-srs[ =]1|set-gpus-ready-state)|(?:-srs[ =]1|set-gpus-ready-state)\b[^\n]{0,80}\b(?:works?|worked|working|succeeds|succeeded|runs|fine|cure[sd]|fixe[sd]|solve[sd]|did the trick|success\w*)\b"
 }
-pattern! { DENIED = r"(?i)\b(?:not|never|still|without|no longer|fails?|failed)\b|n't\b" }
+pattern! { DENIED = r"(?i)\b(?:not|never|still|without|no longer|fails?|failed)\b|n['’]t\b" }
 pattern! { VGPU = r"(?i)\bvGPUs?\b|\bnvidia-gridd\b|\bnvidia-vgpu(?:d|-mgr)?\b|\bvgpu-kvm\b|\bGRID [A-Z]+\d+\w*-\d|\bNVIDIA [A-Z]+\d+\w*(?:-\d)?-\d+[ABCQ](?:ME)?\b|-grid\.run\b|\bvmiop_log\b" }
 pattern! { VGPU_HOST = r"(?i)\bvGPU (?:host|manager)\b|\bnvidia-vgpu(?:d|-mgr)\b|\bvgpu-kvm\b|\bHost VGPU\b|\bvmiop_log\b" }
 pattern! { VGPU_GUEST = r"(?i)\bvGPU guest\b|\bnvidia-gridd\b|\bvGPU\b[^.\n]{0,30}\b(?:in|inside) (?:a|the) [^.\n]{0,20}\b(?:VM|guest|instance)\b|\bVM\b[^.\n]{0,20}\b(?:with|has) (?:a|an) vGPU\b|\bGRID [A-Z]+\d+\w*-\d|-\d+[ABCQ]\b[^\n]{0,8}(?:On|Off)\b" }
@@ -31,10 +31,10 @@ pattern! {
     GRIDD_BAD = r"(?i)nvidia-gridd.{0,40}?(?:failed to (?:acquire|renew|register|update|read|parse|connect)|unlicensed|licen[sc]e not found|expired|not licensed|invalid feature type|unable to|no valid|returned error)|\bFailed to acquire (?:a )?(?:vGPU )?licen[sc]e\b|\blicen[sc]e state:? Unlicensed"
 }
 pattern! { GRIDD_GOOD = r"(?i)licen[sc]e (?:acquired|renewed) successfully|\bAcquired licen[sc]e\b" }
-pattern! { LICENSE_TOLD = r"(?i)\b(?:licen[sc](?:e|ing)\b[^.\n]{0,60}\b(?:could not|couldn't|cannot|can't|failed|fails?|unable|expired|lost|unreachable|invalid|revoked|denied|timed out|missing|not (?:obtained|acquired|available))|(?:could not|couldn't|cannot|can't|failed to|unable to|without|no|lost)\b[^.\n]{0,40}\blicen[sc]e\b|unlicensed)\b" }
+pattern! { LICENSE_TOLD = r"(?i)\b(?:licen[sc](?:e|ing)\b[^.\n]{0,60}\b(?:could not|couldn['’]t|cannot|can['’]t|failed|fails?|unable|expired|lost|unreachable|invalid|revoked|denied|timed out|missing|not (?:obtained|acquired|available))|(?:could not|couldn['’]t|cannot|can['’]t|failed to|unable to|without|no|lost)\b[^.\n]{0,40}\blicen[sc]e\b|unlicensed)\b" }
 pattern! { REFUSAL = r"(?i)\bIncompatible Guest/Host drivers\b|\bGuest (?:driver|VGP?[UX] version)\b[^\n]{0,60}\b(?:older|newer|incompatible|not compatible|mismatch|not supported)\b|\bHost VG[PX]U? version\b[^\n]{0,60}\b(?:older|newer|incompatible)\b|\bvGPU\b[^.\n]{0,40}\b(?:version mismatch|incompatible (?:guest|host|driver))" }
 pattern! { VMIOP_VERSION = r"(?i)\bvmiop_log: Driver Version:\s*(?P<version>\d{3}\.[\d.]*\d)" }
-pattern! { UNBIND = r"(?i)\b(?:unbind\w*|nodedev-detach|driverctl|rebind\w*|detach\w*|driver/unbind)\b(?:[^.\n]|\.\w){0,60}\b(?:hangs?|hung|stuck|blocks?|blocked|never returns?|does not return|doesn't return|freezes)\b|\b(?:hangs?|hung|stuck|blocked)\b(?:[^.\n]|\.\w){0,30}\b(?:unbind\w*|nodedev-detach|driver/unbind)\b" }
+pattern! { UNBIND = r"(?i)\b(?:unbind\w*|nodedev-detach|driverctl|rebind\w*|detach\w*|driver/unbind)\b(?:[^.\n]|\.\w){0,60}\b(?:hangs?|hung|stuck|blocks?|blocked|never returns?|does not return|doesn['’]t return|freezes)\b|\b(?:hangs?|hung|stuck|blocked)\b(?:[^.\n]|\.\w){0,30}\b(?:unbind\w*|nodedev-detach|driver/unbind)\b" }
 pattern! { VFIO = r"(?i)\b(?:is )?(?:already )?bound to vfio-pci\b|\bdrivers/vfio-pci\s*$" }
 
 const LIMIT: usize = 64;

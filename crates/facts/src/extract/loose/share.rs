@@ -16,15 +16,15 @@ pattern! { PROCESS = r"(?:^|\s|/)nvidia-cuda-mps-(?:control|server)\b" }
 pattern! {
     RUNS = r"(?i)\bMPS\b[^.\n]{0,30}\b(?:control )?(?:daemon|server)\b[^.\n]{0,40}\b(?:running|runs|ran|started|is up|active|on the host)\b|\b(?:start\w*|run(?:s|ning)?)\b[^.\n]{0,30}\bMPS\b|\bMPS (?:is )?(?:running|active|enabled|on)\b|\bnvidia-cuda-mps-control\b[^\n]{0,6} -d\b"
 }
-pattern! { STOPPED = r"(?i)\b(?:no|without|not running|isn't running|stopped?|never used?|don't use|quit)\b[^.\n]{0,20}\bMPS\b|\bMPS\b[^.\n]{0,20}\b(?:not running|isn't running|off|stopped|disabled)\b|\becho quit\b" }
-pattern! { PIPE_ABSENT = r"(?i)(?:cannot access|cannot open|no such file or directory)\b?.{0,20}(?P<path>/\S*(?:nvidia-mps|/mps)\S*?)['’:]|(?P<other>/\S*nvidia-mps[\w/.\-]*)\b[^\n]{0,30}(?:No such file|does not exist|doesn't exist|is missing|not there|not mounted)|\bno\b[^.\n]{0,24}\b(?:CUDA_MPS_PIPE_DIRECTORY|/tmp/nvidia-mps)\b" }
+pattern! { STOPPED = r"(?i)\b(?:no|without|not running|isn['’]t running|stopped?|never used?|don['’]t use|quit)\b[^.\n]{0,20}\bMPS\b|\bMPS\b[^.\n]{0,20}\b(?:not running|isn['’]t running|off|stopped|disabled)\b|\becho quit\b" }
+pattern! { PIPE_ABSENT = r"(?i)(?:cannot access|cannot open|no such file or directory)\b?.{0,20}(?P<path>/\S*(?:nvidia-mps|/mps)\S*?)['’:]|(?P<other>/\S*nvidia-mps[\w/.\-]*)\b[^\n]{0,30}(?:No such file|does not exist|doesn['’]t exist|is missing|not there|not mounted)|\bno\b[^.\n]{0,24}\b(?:CUDA_MPS_PIPE_DIRECTORY|/tmp/nvidia-mps)\b" }
 pattern! { PIPE_SEEN = r"^\s*(?:[cpsd-][rwx-]{9}\S*\s.*\s)?(?P<path>/\S*nvidia-mps(?:/\S*)?)\s*$" }
-pattern! { ONLY_WITH = r"(?i)\b(?:only (?:when|while|if|with)|as soon as|when(?:ever)?|while)\b[^.\n]{0,40}\bMPS\b|\b(?:works?|fine|succeeds|initiali[sz]es|returns)\b[^.\n]{0,40}\b(?:without|when .{0,20}(?:not|isn't)|after (?:stopping|quitting|killing)|once .{0,20}(?:stopped|gone|unset))\b[^.\n]{0,30}\bMPS\b|\bwithout MPS\b[^.\n]{0,40}\b(?:works?|fine|initiali[sz]es|succeeds|ok)\b|\bunset CUDA_MPS_PIPE_DIRECTORY\b[^.\n]{0,40}\b(?:works?|cures?|fixes)\b" }
+pattern! { ONLY_WITH = r"(?i)\b(?:only (?:when|while|if|with)|as soon as|when(?:ever)?|while)\b[^.\n]{0,40}\bMPS\b|\b(?:works?|fine|succeeds|initiali[sz]es|returns)\b[^.\n]{0,40}\b(?:without|when .{0,20}(?:not|isn['’]t)|after (?:stopping|quitting|killing)|once .{0,20}(?:stopped|gone|unset))\b[^.\n]{0,30}\bMPS\b|\bwithout MPS\b[^.\n]{0,40}\b(?:works?|fine|initiali[sz]es|succeeds|ok)\b|\bunset CUDA_MPS_PIPE_DIRECTORY\b[^.\n]{0,40}\b(?:works?|cures?|fixes)\b" }
 pattern! { HOST_LIBRARY = r"(?i)\b(?:host|driver|system)(?:'s| driver's|s)?\b[^.\n]{0,30}\blibcuda\b[^.\n]{0,80}\b(?:cures?|works?|fix(?:es|ed)?|solve[sd]|helps?|fine|no hang)\b|\bJULIA_CUDA_USE_COMPAT\s*=\s*false\b|\b(?:remov|delet|dropp|disabl)\w+\b[^.\n]{0,30}\bcompat\b[^.\n]{0,60}\b(?:cures?|works?|fix(?:es|ed)?|solve[sd]|helps?)\b|\bLD_LIBRARY_PATH\b[^.\n]{0,60}\b(?:cures?|works?|fix(?:es|ed)?|solve[sd]|helps?)\b" }
 pattern! { SHARED = r"(?i)\bworks?\b[^.\n]{0,40}\b(?:daemon|MPS|it)\b[^.\n]{0,30}\b(?:inside|in|within)\b[^.\n]{0,16}\bcontainer\b|\b--ipc[= ]host\b[^.\n]{0,60}\b(?:works?|fix(?:es|ed)?|cures?|helps?)\b|\b(?:mount|shar)\w+\b[^.\n]{0,30}\bnvidia-mps\b[^.\n]{0,60}\b(?:works?|fix(?:es|ed)?|cures?|helps?)\b" }
 pattern! {
     /// Compute mode in the words of nvidia-smi, NVML or a person.
-    MODE = r"(?i)\bcompute[ _-]?m(?:ode)?\b\.?[^\n]{0,40}?\b(?P<mode>E\. Process|E\. Thread|Exclusive[ _]Process|Exclusive[ _]Thread|Exclusive|Prohibited)\b|\bin (?P<other>exclusive[ _-]?process|exclusive[ _-]?thread|prohibited) (?:compute )?mode\b|\bcudaComputeMode(?P<constant>ExclusiveProcess|Exclusive|Prohibited)\b"
+    MODE = r"(?i)\bcompute[ _-]?m(?:ode)?\b\.?[^\n]{0,40}?\b(?P<mode>E\. Process|E\. Thread|Exclusive[ _]Process|Exclusive[ _]Thread|Exclusive|Prohibited)\b|\bin (?P<other>exclusive[ _-]?process|exclusive[ _-]?thread|prohibited) (?:compute )?mode\b|\b(?:GPUs?|devices?|cards?|they|it)\b[^.\n]{0,16}\b(?:set|put|switched|configured)\b[^.\n]{0,12}\b(?:to|in|into|as)\b (?P<set>exclusive[ _-]?process|exclusive[ _-]?thread|prohibited)\b|\bcudaComputeMode(?P<constant>ExclusiveProcess|Exclusive|Prohibited)\b"
 }
 pattern! {
     /// The cell of nvidia-smi's table, in a row that somebody cut out of it.
@@ -38,7 +38,7 @@ pattern! {
     /// MIG mode in words, and as nvidia-smi says that it set it.
     MIG_ON = r"(?i)\bMIG(?: mode)?\b[^.\n]{0,16}\b(?:is|was|has been|are|got)\b[^.\n]{0,12}\b(?:enabled|switched on|turned on|on|active)\b|\bEnabled MIG Mode for GPU\b|\b(?:with|after) MIG(?: mode)? (?:enabled|on)\b|\b(?:enabled|enabling|turned on) MIG\b"
 }
-pattern! { MIG_NOT = r"(?i)\b(?:not|n't|disabled?|off|without|if|whether|when you)\b" }
+pattern! { MIG_NOT = r"(?i)\b(?:not|n['’]t|disabled?|off|without|if|whether|when you)\b" }
 pattern! { NO_INSTANCE = r"(?i)\bNo MIG devices found\b|\bno (?:MIG|GPU|compute) (?:instances?|devices? (?:were |was |are )?(?:found|made|created|exist))\b|\bno MIG devices?\b" }
 
 /// Most lines of one kind.
@@ -135,7 +135,8 @@ fn statements(line: &Line<'_>, facts: &mut Facts) {
 fn mode(line: &Line<'_>, facts: &mut Facts) {
     let word = match (captures(&MODE, line.text), group(&CELL, line.text, "mode")) {
         (Some(found), _) => {
-            let named = found.name("mode").or(found.name("other")).or(found.name("constant"));
+            let named =
+                ["mode", "other", "set", "constant"].iter().find_map(|name| found.name(name));
             named.map_or("", |m| m.as_str()).to_lowercase()
         }
         (None, Some(cell)) => cell.to_lowercase(),
@@ -196,6 +197,7 @@ mod tests {
         for (text, wanted) in [
             ("Compute M. column: E. Process", "Exclusive_Process"),
             ("the GPU is in prohibited mode", "Prohibited"),
+            ("The GPU was set to Exclusive Process", "Exclusive_Process"),
             (
                 "| N/A   38C    P0    56W / 300W |    312MiB / 16160MiB |      0%   E. Thread |",
                 "Exclusive_Thread",

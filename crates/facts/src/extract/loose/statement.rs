@@ -16,14 +16,18 @@ pattern! {
     /// The condition.
     CONDITION = r"(?i)\b(?:with|after|once|when|if|by|under|setting|using|add|adding|putting|booting|minus|without|removing|dropping|recreating)\b|\bonly (?:works?|starts|succeeds|initiali[sz]es)\b|\b(?:works?|starts|succeeds) only\b"
 }
-pattern! { NEGATED = r"(?i)\b(?:not|never|no effect|n't|doesn't|didn't|still (?:fails|hangs|the same|broken)|does nothing|without (?:success|effect)|makes no difference|fails)\b|n't\b" }
+pattern! { NEGATED = r"(?i)\b(?:not|never|no effect|n['’]t|doesn['’]t|didn['’]t|still (?:fails|hangs|the same|broken)|does nothing|without (?:success|effect)|makes no difference|fails)\b|n['’]t\b" }
 pattern! {
     SMI_FINE = r"(?i)\bnvidia-smi\b[^.\n;]{0,50}\b(?:works?|working|worked|lists?|listed|shows?|showed|fine|ok|okay|sees|healthy|correct(?:ly)?|reports?|detects?)\b"
 }
-pattern! { SMI_BAD = r"(?i)\b(?:not|n't|no|fail\w*|cannot|can't|hang\w*|error|mismatch|freez\w*|stuck|until|command|chipset|nothing|only|In Progress|Not Supported|Unlicensed)\b|n't\b" }
-pattern! { FABRIC_MANAGER = r"(?i)\b(?:nvidia-)?fabric[- ]?manager\b[^.\n]{0,40}\b(?P<state>not installed|not active|inactive|not running|failed|is not started|isn't running|dead|masked|disabled)\b" }
+pattern! {
+    /// What is told of the host is nothing that the container saw.
+    ON_HOST = r"(?i)\b(?:on|from|at) (?:the |my |our |its )?(?:docker |bare |physical )?hosts?\b|\boutside (?:of )?(?:the |a |any )?(?:containers?|docker|pods?)\b"
+}
+pattern! { SMI_BAD = r"(?i)\b(?:not|n['’]t|no|fail\w*|cannot|can['’]t|hang\w*|error|mismatch|freez\w*|stuck|until|command|chipset|nothing|only|In Progress|Not Supported|Unlicensed)\b|n['’]t\b" }
+pattern! { FABRIC_MANAGER = r"(?i)\b(?:nvidia-)?fabric[- ]?manager\b[^.\n]{0,40}\b(?P<state>not installed|not active|inactive|not running|failed|is not started|isn['’]t running|dead|masked|disabled)\b" }
 pattern! { FABRIC_STATE = r"(?i)\bfabric(?: state)?\b[^.\n]{0,24}?['`:]?\s*(?P<state>In Progress|Not Started|Completed)\b" }
-pattern! { NO_NVSWITCH = r"(?i)\b(?:no|not|without|lacks?|isn't|has(?:n't| no)|have no)\b[^.\n]{0,16}\b(?:NV ?Switch(?:es)?|HGX|DGX)\b" }
+pattern! { NO_NVSWITCH = r"(?i)\b(?:no|not|without|lacks?|isn['’]t|has(?:n['’]t| no)|have no)\b[^.\n]{0,16}\b(?:NV ?Switch(?:es)?|HGX|DGX)\b" }
 pattern! {
     /// A board whose GPUs are given to guests: its switches are the host's, or of another guest.
     OF_A_HOST = r"(?i)\b(?:VMs?|guests?|virtual machines?|pass(?:ed)?[- ]?(?:through|to)|libvirt|KVM|kubevirt|shared|slice)\b"
@@ -108,6 +112,9 @@ fn smi_fine(line: &Line<'_>, facts: &mut Facts) {
         return;
     }
     facts.mentions_gpu = true;
+    if matches(&ON_HOST, clause) || matches(&ON_HOST, tail) {
+        facts.sandbox.host_has_gpus.or_better(Observed::seen(true, line.origin()));
+    }
     facts.nvml.init = Observed::seen(NvmlResult::Code(0), line.origin());
 }
 

@@ -30,7 +30,7 @@ pattern! { CHAR_LINKS = r"(?i)(?:\bno (?:sym)?(?:bolic )?(?:links?|symlinks|entr
 
 pattern! { NVML_FAILED = r"(?i)Failed to initialize NVML: (?P<text>[A-Za-z/ ]+)" }
 pattern! { UNCONFINED = r"(?i)label[=:]disable|container_use_devices|setenforce 0|spc_t" }
-pattern! { DENIED = r"(?i)(?:not|no|n't|without|same|still|neither|nor)|n't\b" }
+pattern! { DENIED = r"(?i)(?:not|no|n['’]t|without|same|still|neither|nor)|n['’]t\b" }
 
 /// Most statements of a kind that are kept.
 const LIMIT: usize = 16;

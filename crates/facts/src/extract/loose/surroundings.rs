@@ -21,7 +21,7 @@ pattern! {
     DESKTOP = r"(?i)(?P<name>\bdocker desktop\b|\bdesktop-linux\b|\brancher desktop\b|\bpodman[ -]machine\b|\bcolima\b)"
 }
 pattern! { ROOTLESS = r"(?i)\brootless\b|/run/user/[1-9]\d*/(?:docker|podman)|\bdockerd-rootless" }
-pattern! { NOT_ROOTLESS = r"(?i)\b(?:not|non|no|isn't|without)[ -]rootless|rootless: ?false|\brootful\b|\bdocker \(root\)|\bas root\b[^.\n]{0,20}\bdocker\b" }
+pattern! { NOT_ROOTLESS = r"(?i)\b(?:not|non|no|isn['’]t|without)[ -]rootless|rootless: ?false|\brootful\b|\bdocker \(root\)|\bas root\b[^.\n]{0,20}\bdocker\b" }
 pattern! { ASIDE = r"(?i)\b(?:works?|worked|working|fine|how-?to|guide|instructions?|tutorial|docs|documentation|earlier|formerly|also)\b" }
 pattern! { NO_CGROUPS = r"(?i)\bno-cgroups\b\W{0,3}(?:=|:|is|to|set to)?\W{0,3}(?P<value>true|false)\b" }
 pattern! { CURE = r"(?i)\b(?:set(?:ting)?|chang(?:ed|ing)|switch(?:ed|ing)|turn(?:ed|ing)|flip(?:ped|ping)|with|once|after|when)\b[^.;\n]{0,60}?\b(?P<value>true|false)\b" }

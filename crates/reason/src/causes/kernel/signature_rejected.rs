@@ -93,7 +93,10 @@ fn refusal(facts: &Facts, weighing: &mut Weighing) -> bool {
                     format!("loading {module} says that it is not signed by a trusted key");
                 weighing.confirms(statement, &seen.origin);
             }
-            Refusal::WrongFormat | Refusal::NoDevice | Refusal::UnknownSymbol => {
+            Refusal::WrongFormat
+            | Refusal::NoDevice
+            | Refusal::UnknownSymbol
+            | Refusal::PolicyDenied => {
                 let statement = format!("loading {module} fails for another reason than its key");
                 weighing.objects(Strong, statement, &seen.origin);
             }

@@ -108,7 +108,12 @@ fn on_disk(facts: &Facts, weighing: &mut Weighing) {
     });
     if let Some(file) = older {
         let statement = format!("{} is older than the module {}", file.path, module.value);
-        weighing.supports(Moderate, statement, &file.origin);
+        // An image may well carry an older one that nothing loads; where libcuda disagrees with the
+        // module and NVML's library does not, it is what disagrees.
+        let loaded = readings::init_failed_with(facts, code::DRIVER_MISMATCH).is_some()
+            && readings::nvml_failed_with(facts, code::NVML_VERSION_MISMATCH).is_none();
+        let strength = if loaded { Strong } else { Moderate };
+        weighing.supports(strength, statement, &file.origin);
     }
 }
 

@@ -1,6 +1,6 @@
 //! `library.missing`
 
-use facts::model::cuda::Stage;
+use facts::model::cuda::{Stage, Trial};
 use facts::model::host::ContainerKind;
 use facts::model::library::{LibraryFile, LibraryKind};
 use facts::wire::Outcome;
@@ -234,8 +234,15 @@ fn not_found_by_nvml(facts: &Facts) -> Option<Origin> {
     readings::nvml_failed_with(facts, code::NVML_LIBRARY_NOT_FOUND)
 }
 
+/// The runtime library gives 35 by itself where it finds no libcuda, so that only cuInit's own 35 is
+/// an answer of it.
 fn cuda_answered(facts: &Facts) -> Option<Origin> {
-    let trial = facts.cuda.plain().find(|trial| trial.stage >= Stage::Init)?;
+    let answers = |trial: &&Trial| {
+        let by_runtime =
+            trial.what != "cuInit" && trial.failure_code() == Some(code::INSUFFICIENT_DRIVER);
+        trial.stage >= Stage::Init && !by_runtime
+    };
+    let trial = facts.cuda.plain().find(answers)?;
     Some(trial.origin.clone())
 }
 

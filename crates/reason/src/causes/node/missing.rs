@@ -78,6 +78,9 @@ fn weigh(facts: &Facts) -> Weighing {
         weigh_alike(facts, &alike, &mut weighing);
     }
     by_the_engine(facts, &mut weighing);
+    if missing.is_empty() {
+        told(facts, &mut weighing);
+    }
     if !weighing.support.is_empty() {
         bare_container(facts, &missing, &mut weighing);
     } else if let Some((names, origin)) = all_needed(facts, |path| super::seen_there(facts, path)) {
@@ -104,6 +107,24 @@ fn by_the_engine(facts: &Facts, weighing: &mut Weighing) {
         weighing.supports(Moderate, statement, origin);
     }
     weighing.needs(Need::CharMajors);
+}
+
+/// A node that a person says is not there, which nobody has looked for here.
+fn told(facts: &Facts, weighing: &mut Weighing) {
+    let unseen =
+        |path: &str| !facts.node.at(path).is_seen() && !facts.node.opens.contains_key(path);
+    let seen = facts.node.told_missing.iter().find(|seen| unseen(&seen.value));
+    let Some((seen, role)) = seen.and_then(|seen| Some((seen, role(&seen.value)?))) else { return };
+    if harmless(facts, role).is_some()
+        || role == Role::Uvm && readings::uvm_missing(facts).is_some()
+    {
+        return;
+    }
+    let statement = format!("{} is told not to be there", short(&seen.value));
+    weighing.supports(Strong, statement, &seen.origin).needs(Need::NodeListing);
+    if let Some((statement, origin)) = matching_failure(facts, role, &NVML_CODES) {
+        weighing.supports(Moderate, statement, &origin);
+    }
 }
 
 /// A node that was looked for and is not there.

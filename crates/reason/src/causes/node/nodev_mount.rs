@@ -156,6 +156,16 @@ fn unseen(facts: &Facts, weighing: &mut Weighing) {
         weighing.rules_out(format!("{} open read-write from here", names.join(", ")), &origin);
         return;
     }
+    if let Some(seen) = facts.sandbox.engine.bound_nodev.as_seen() {
+        let statement =
+            format!("bwrap binds {} without --dev-bind, and so with nodev", short(&seen.value));
+        weighing.supports(Strong, statement, &seen.origin);
+        if let Some(origin) = nvml_refused(facts) {
+            weighing.supports(Moderate, "NVML answers 4, which it makes of EACCES", &origin);
+        }
+        weighing.needs(Need::Mounts);
+        return;
+    }
     let refused = nodes_in_question(facts).into_iter().find_map(|path| {
         let (open, origin) = facts.node.opens.get(&path)?;
         let eacces = *open == NodeOpen::Failed(Errno::EACCES);
@@ -186,7 +196,15 @@ fn remedy(facts: &Facts) -> Remedy {
     };
     let target = target.filter(|target| is_plain(target)).unwrap_or_else(|| "/dev".to_owned());
     let place = if machine::in_container(facts) { Place::Container } else { Place::Here };
-    Remedy::new(Impact::RestartsProcess, "the program in question")
+    let mut remedy = Remedy::new(Impact::RestartsProcess, "the program in question");
+    if facts.sandbox.engine.bound_nodev.is_seen() {
+        remedy = remedy.step_to(
+            Place::Engine,
+            "bwrap --dev-bind /dev/nvidiactl /dev/nvidiactl --dev-bind /dev/nvidia0 /dev/nvidia0 --dev-bind /dev/nvidia-uvm /dev/nvidia-uvm …",
+            "in the place of --bind, after --dev /dev",
+        );
+    }
+    remedy
         .step_to(
             place,
             format!("mount -o remount,dev {target}"),

@@ -2,6 +2,7 @@
 
 use facts::model::host::ContainerKind;
 use facts::model::node::NodeOpen;
+use facts::model::process::Lever;
 use facts::{Errno, Facts, Layer, Origin, Seen};
 
 use super::{LxcConfig, container};
@@ -66,6 +67,12 @@ fn weigh(facts: &Facts) -> Weighing {
         weigh_denied(facts, node, &mut weighing);
     }
     configuration(facts, &mut weighing);
+    if let Some((attempt, origin)) = facts.process.tried(|lever| lever == Lever::DevicePolicy)
+        && attempt.helped
+    {
+        let statement = "it works once the service's unit lets the device nodes in";
+        weighing.supports(Strong, statement, origin);
+    }
     if weighing.support.is_empty() {
         not_denied(facts, &denied, &mut weighing);
         return weighing;

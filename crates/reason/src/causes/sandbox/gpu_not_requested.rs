@@ -203,11 +203,13 @@ fn host_has_gpus(facts: &Facts, weighing: &mut Weighing) {
     }
 }
 
-/// NVML's answers speak against it, unless the input shows that they come from outside: nvidia-smi
-/// is not there inside.
+/// NVML's answers speak against it, unless the input shows that they come from outside: they are
+/// told of the host, or nvidia-smi is not there inside.
 fn nvml_inside(facts: &Facts, weighing: &mut Weighing) {
     let Some(origin) = readings::nvml_works(facts) else { return };
-    if facts.library.smi.absent().is_some() {
+    let of_the_host = facts.sandbox.host_has_gpus.as_seen();
+    let told = of_the_host.is_some_and(|seen| seen.value && seen.origin == origin);
+    if told || facts.library.smi.absent().is_some() {
         weighing.supports(Weak, "outside the container nvidia-smi works", &origin);
     } else {
         weighing.objects(Strong, "NVML answers", &origin);

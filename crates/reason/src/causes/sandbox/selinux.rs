@@ -1,6 +1,7 @@
 //! `sandbox.selinux`
 
 use facts::model::engine::{Denial, Policy, SelinuxMode};
+use facts::model::module_message::{ModuleMessage, Refusal};
 use facts::{Errno, Facts, Layer, Seen};
 
 use super::container;
@@ -17,18 +18,20 @@ use crate::weigh::Weighing;
 pub(in crate::causes) static CAUSE: Cause = Cause {
     id: "sandbox.selinux",
     layer: Layer::Sandbox,
-    claim: "SELinux denies the device nodes",
+    claim: "SELinux denies the device nodes, or the module's load",
     explanation: "On Fedora, RHEL and their kin containers run as container_t, and the driver's \
         nodes are labelled xserver_misc_device_t. Unless the policy allows the pair, open answers \
         EACCES although mode, owner and numbers are right, NVML says 'Insufficient Permissions' \
         and the audit log has an AVC denial. In permissive mode SELinux only logs and denies \
-        nothing.",
+        nothing. A container that loads the module itself may be denied that as well: modprobe \
+        then says 'Permission denied'.",
     explains: &[
         SymptomId::NvmlFails,
         SymptomId::CudaInitFails,
         SymptomId::GpuMissing,
         SymptomId::FrameworkNoGpu,
         SymptomId::ContainerRefused,
+        SymptomId::DriverAbsent,
     ],
     specializes: &["node.permission"],
     look_alikes: &[
@@ -80,6 +83,7 @@ fn weigh(facts: &Facts) -> Weighing {
     }
     denials(facts, &mut weighing);
     refusals(facts, mode, &mut weighing);
+    module_refused(facts, mode, &mut weighing);
     if weighing.support.is_empty() {
         if weighing.against.is_empty()
             && nvml_refused(facts).is_some()
@@ -147,6 +151,20 @@ fn refusals(facts: &Facts, mode: Option<&Seen<SelinuxMode>>, weighing: &mut Weig
     } else if mode.is_some_and(|seen| seen.value == SelinuxMode::Enforcing) {
         let statement = format!("open of {name} answers EACCES though its mode is open to all");
         weighing.supports(Moderate, statement, origin);
+        weighing.needs(Need::PolicyLog);
+    }
+}
+
+/// A module that root may not load, with EACCES: a signature, lockdown and a missing capability each
+/// answer something else.
+fn module_refused(facts: &Facts, mode: Option<&Seen<SelinuxMode>>, weighing: &mut Weighing) {
+    let refused = facts.module.messages.iter().find(|seen| {
+        matches!(seen.value, ModuleMessage::Refused { refusal: Refusal::PolicyDenied, .. })
+    });
+    let Some(refused) = refused else { return };
+    if mode.is_some_and(|seen| seen.value == SelinuxMode::Enforcing) {
+        let statement = "loading the module answers EACCES, which a security policy gives";
+        weighing.supports(Moderate, statement, &refused.origin);
         weighing.needs(Need::PolicyLog);
     }
 }

@@ -1,5 +1,6 @@
 //! `share.compute-mode`
 
+use facts::model::process::Lever;
 use facts::model::share::GpuProcess;
 use facts::{Facts, Layer, Seen};
 
@@ -67,6 +68,15 @@ fn weigh(facts: &Facts) -> Weighing {
             };
         }
         None => by_absence(facts, &mut weighing),
+    }
+    match facts.process.tried(|lever| lever == Lever::ComputeMode) {
+        Some((attempt, origin)) if attempt.helped => {
+            weighing.supports(Strong, "it works once the compute mode is Default", origin);
+        }
+        Some((_, origin)) => {
+            weighing.objects(Strong, "setting the compute mode to Default does not help", origin);
+        }
+        None => {}
     }
     weighing.supports(Moderate, "a CUDA call answers 46, busy or unavailable", &busy.origin);
     if let Some(line) = gpu_state::reset_required_logged(facts) {

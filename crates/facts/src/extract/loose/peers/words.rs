@@ -24,19 +24,19 @@ pattern! {
     PARTICULAR = r"(?i)\bNCCL(?:\b|_\w)|\ball[-_ ]?(?:reduce|gather)\w*|\bcollectives?\b|\bP2P\b|\bpeer[- ]to[- ]peer\b|\btensor[- ]parallel\w*|\bTP ?= ?[2-9]\b|\bGPUDirect\b|\bbandwidth\b"
 }
 pattern! {
-    HANGS = r"(?i)\b(?:hangs?|hung|hanging|dead-?locks?|deadlocked|freezes?|froze|frozen|(?:is|gets|got) stuck|stalls?|stalled|never (?:returns?|finish\w*|complet\w*|ends?)|does(?:n't| not) (?:return|finish|complete)|blocks? forever|times? out|timed out|timeouts?|spins? forever)\b"
+    HANGS = r"(?i)\b(?:hangs?|hung|hanging|dead-?locks?|deadlocked|freezes?|froze|frozen|(?:is|gets|got) stuck|stalls?|stalled|never (?:returns?|finish\w*|complet\w*|ends?)|does(?:n['’]t| not) (?:return|finish|complete)|blocks? forever|times? out|timed out|timeouts?|spins? forever)\b"
 }
-pattern! { FAILS = r"(?i)\b(?:fails?|failed|failing|crash\w*|errors? out|can(?:not|'t) use|does(?:n't| not) work|broken|no CUDA peer traffic)\b" }
+pattern! { FAILS = r"(?i)\b(?:fails?|failed|failing|crash\w*|errors? out|can(?:not|'t) use|does(?:n['’]t| not) work|broken|no CUDA peer traffic)\b" }
 pattern! {
     WORKS = r"(?i)\b(?:works?|worked|working|completes?|completed|finish\w*|fixe[sd]|fix(?:es|ed)? (?:it|this)|cures?|cured|solve[sd]|resolve[sd]|succeeds?|succeeded|pass(?:es|ed)?|runs? (?:fine|through|ok|well)|ran fine|(?:is|are|was) (?:fine|ok|well|gone)|all is well|no (?:more )?hangs?|goes away|went away|until|unless|no longer hangs?|makes? it work|helps|helped|masks?|go(?:es)? through|went through|runs? again|(?:trains?|starts?|loads?|serves?|does|doing) fine)\b"
 }
 pattern! {
     /// The switch is said not to help.
-    IN_VAIN = r"(?i)\b(?:does(?:n't| not)|did(?:n't| not)|do(?:n't| not)|has(?:n't| not)|no)\b.{0,12}\b(?:help|work|change|matter|effect|difference|fix|solve|cure|success)\w*|\bwithout (?:success|effect|change)\b|\bstill (?:hangs?|fails?|stuck|the same|broken|not|freezes?)\b|\bin vain\b|\bmakes no difference\b|\balso (?:hangs?|fails?)\b|\b(?:hangs?|fails?) (?:too|as well|all the same)\b"
+    IN_VAIN = r"(?i)\b(?:does(?:n['’]t| not)|did(?:n['’]t| not)|do(?:n['’]t| not)|has(?:n['’]t| not)|no)\b.{0,12}\b(?:help|work|change|matter|effect|difference|fix|solve|cure|success)\w*|\bwithout (?:success|effect|change)\b|\bstill (?:hangs?|fails?|stuck|the same|broken|not|freezes?)\b|\bin vain\b|\bmakes no difference\b|\balso (?:hangs?|fails?)\b|\b(?:hangs?|fails?) (?:too|as well|all the same)\b"
 }
-pattern! { NOT_NEEDED = r"(?i)\bNCCL_P2P_DISABLE\b[^.;]{0,12}\b(?:no longer|not|isn't) (?:needed|necessary|required)\b|\b(?:without|no need for) NCCL_P2P_DISABLE\b" }
+pattern! { NOT_NEEDED = r"(?i)\bNCCL_P2P_DISABLE\b[^.;]{0,12}\b(?:no longer|not|isn['’]t) (?:needed|necessary|required)\b|\b(?:without|no need for) NCCL_P2P_DISABLE\b" }
 pattern! { IRRELEVANT = r"(?i)\b(?:will|would|could|should|might|please|try|can you|have you|how to|whether)\b|\?\s*$|\bcu_?init\b" }
-pattern! { SLOW = r"(?i)\b(?:slow\w*|poor|low|bad|terrible|only \d+(?:\.\d+)? ?GB/s|degraded|drops? to)\b.{0,40}\b(?:bandwidth|busbw|throughput|NCCL|all[-_ ]?reduce\w*|GPUDirect|RDMA|GDR|P2P)\b|\b(?:bandwidth|busbw|throughput|GPUDirect|RDMA|GDR|NCCL|all[-_ ]?reduce\w*)\b.{0,40}\b(?:is |are |too |very |far |much )?(?:slow\w*|poor|low|lower|bad|degraded|lost|switched off|turned off|disabled|not used|isn't used)\b" }
+pattern! { SLOW = r"(?i)\b(?:slow\w*|poor|low|bad|terrible|only \d+(?:\.\d+)? ?GB/s|degraded|drops? to)\b.{0,40}\b(?:bandwidth|busbw|throughput|NCCL|all[-_ ]?reduce\w*|GPUDirect|RDMA|GDR|P2P)\b|\b(?:bandwidth|busbw|throughput|GPUDirect|RDMA|GDR|NCCL|all[-_ ]?reduce\w*)\b.{0,40}\b(?:is |are |too |very |far |much )?(?:slow\w*|poor|low|lower|bad|degraded|lost|switched off|turned off|disabled|not used|isn['’]t used)\b" }
 pattern! {
     /// A comparison with GPUs of another kind in the same place, and they are well.
     OTHER_GPUS = r"(?i)\b(?:Tesla|Quadro|[VPTA]\d{2,3}|RTX A\d{4}|RTX 6000|[1-3]0[5-9]0(?: ?Ti)?s?|other (?:GPUs|cards|boards))\b[^.;]{0,90}\b(?:same (?:\w+ ){0,2}(?:machine|VM|guest|host|box|slots?|server|board)|says? OK|shows? OK|gets? (?:P2P|OK))\b|\bswap\w*\b[^.;]{0,30}\b(?:in|for|with)\b[^.;]{0,30}\b(?:[1-3]0[5-9]0(?: ?Ti)?s?|Tesla|[VPTA]\d{2,3}|RTX A\d{4})\b"

@@ -26,13 +26,19 @@ pattern! { MPS = r"(?i)\b(?:unset|without|remov\w+|env -u)\b[^\n.]{0,12}\bCUDA_M
 pattern! { VISIBLE = r"(?i)\b(?:unset\w*|without|remov\w+|env -u)\b[^\n.]{0,12}\bCUDA_VISIBLE_DEVICES\b|\bCUDA_VISIBLE_DEVICES\b (?:is |being )?(?:unset|removed|not set)" }
 pattern! { DRIVER_LIBRARY = r"(?i)\b(?:unset\w*|without|env -u)\b[^\n.]{0,12}\bLD_LIBRARY_PATH\b|\bcompat\b[^\n.]{0,24}\b(?:removed|gone|deleted|disabled|out of|taken out)\b|\b(?:without|remov\w+|delet\w+|dropp\w+|disabl\w+)\b[^\n.]{0,24}\bcompat\b|\b(?:host|driver|system)(?:'s)? (?:own )?libcuda\b" }
 pattern! { ROOT = r"(?i)\b(?:as root|(?:with|under|using) sudo|as the root user)\b|^\W*sudo\b" }
-pattern! { WORKS = r"(?i)\b(?:works?|worked|working|fixe[sd]|fix(?:es|ed)? (?:it|this|that)|cures?|cured|solve[sd]|resolve[sd]|helps?|helped|succeeds?|pass(?:es|ed)|starts|goes away|went away|gone|no longer|(?:is|was|are) (?:fine|ok|fast|quick|instant)|runs? (?:fine|ok|through|well)|drops? to|down to|makes? it (?:start|run|fast|quick|instant|\d+)|completes?|takes? (?:only )?0?[.\d]+ ?(?:ms|s)\b|can (?:run|start)(?: again)?|trains?)\b" }
-pattern! { IN_VAIN = r"(?i)\b(?:does(?:n't| not)|did(?:n't| not)|has(?:n't| not)|no|not|never)\b[^\n.]{0,16}\b(?:help|work|change|matter|effect|difference|fix|solve|cure|success)\w*|\bwithout (?:success|effect|change)\b|\bstill (?:hangs?|fails?|the same|broken|slow|not|crash\w*)\b|\bin vain\b|\bmakes no difference\b|\bsame (?:error|result|problem)\b" }
+pattern! { COMPUTE_MODE = r"(?i)\bnvidia-smi\b[^\n.]{0,24}(?: -c|--compute-mode)[ =]?(?:0|DEFAULT)\b|\bcompute[- ]mode\b[^\n.]{0,24}\bdefault\b" }
+pattern! {
+    /// The groups that distributions give the driver's nodes to.
+    NODE_GROUP = r"(?i)\b(?:video|vglusers)\b['\x22`]? group\b|\bgroup ['\x22`]?(?:video|vglusers)\b|\b(?:usermod|gpasswd|adduser|groupmod)\b[^\n]{0,24}\b(?:video|vglusers)\b"
+}
+pattern! { DEVICE_POLICY = r"\b(?:DeviceAllow|DevicePolicy|PrivateDevices)\b|\b[Dd]evices?[- ]allow[- ]?list\b" }
+pattern! { WORKS = r"(?i)\b(?:works?|worked|working|fixe[sd]|fix(?:es|ed)? (?:it|this|that)|correct(?:ed|s) (?:it|this|that)|cures?|cured|solve[sd]|resolve[sd]|helps?|helped|succeeds?|pass(?:es|ed)|starts|goes away|went away|gone|no longer|(?:is|was|are) (?:fine|ok|fast|quick|instant)|runs? (?:fine|ok|through|well)|drops? to|down to|makes? it (?:start|run|fast|quick|instant|\d+)|completes?|takes? (?:only )?0?[.\d]+ ?(?:ms|s)\b|can (?:run|start)(?: again)?|trains?)\b" }
+pattern! { IN_VAIN = r"(?i)\b(?:does(?:n['’]t| not)|did(?:n['’]t| not)|has(?:n['’]t| not)|no|not|never)\b[^\n.]{0,16}\b(?:help|work|change|matter|effect|difference|fix|solve|cure|success)\w*|\bwithout (?:success|effect|change)\b|\bstill (?:hangs?|fails?|the same|broken|slow|not|crash\w*)\b|\bin vain\b|\bmakes no difference\b|\bsame (?:error|result|problem)\b" }
 pattern! { WISH = r"(?i)\b(?:will|would|could|should|might|please|try|can you|have you|how to|whether)\b|\?\s*$" }
 
 /// Enters what the line tells of an attempt, clause by clause.
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
-    let table: [(&Lazy, Lever); 13] = [
+    let table: [(&Lazy, Lever); 16] = [
         (&OPEN_FILES, Lever::OpenFiles(None)),
         (&ADDRESS_SPACE, Lever::AddressSpace),
         (&THREADS, Lever::Threads),
@@ -46,6 +52,9 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         (&VISIBLE, Lever::VisibleDevices),
         (&DRIVER_LIBRARY, Lever::DriverLibrary),
         (&ROOT, Lever::Root),
+        (&COMPUTE_MODE, Lever::ComputeMode),
+        (&NODE_GROUP, Lever::NodeGroup),
+        (&DEVICE_POLICY, Lever::DevicePolicy),
     ];
     for clause in clauses(line.text) {
         if matches(&LACKING, clause) {
@@ -59,7 +68,9 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
             (false, _) => continue,
         };
         for (pattern, lever) in table {
-            if matches(pattern, clause) {
+            // What is typed with sudo to change a group is not the program that runs as root.
+            let to_change_a_group = lever == Lever::Root && matches(&NODE_GROUP, clause);
+            if matches(pattern, clause) && !to_change_a_group {
                 let lever =
                     if pattern_is(pattern, &OPEN_FILES) { open_files(clause) } else { lever };
                 enter(Attempt { lever, helped, controlled: false }, line, facts);
@@ -115,6 +126,9 @@ mod tests {
             &VISIBLE,
             &DRIVER_LIBRARY,
             &ROOT,
+            &COMPUTE_MODE,
+            &NODE_GROUP,
+            &DEVICE_POLICY,
             &WORKS,
             &IN_VAIN,
             &WISH,
@@ -146,6 +160,10 @@ mod tests {
             ("env -u LD_LIBRARY_PATH ./test succeeds", helped(Lever::DriverLibrary)),
             ("env -u LD_PRELOAD ./test works", helped(Lever::Interposer)),
             ("As root it works fine", helped(Lever::Root)),
+            ("setting nvidia-smi -c 0 solved it!", helped(Lever::ComputeMode)),
+            ("Adding my user to the video group worked.", helped(Lever::NodeGroup)),
+            ("With PrivateDevices=no in the unit it works", helped(Lever::DevicePolicy)),
+            ("sudo usermod -aG video me did not help", in_vain(Lever::NodeGroup)),
             ("unset CUDA_VISIBLE_DEVICES did not help", in_vain(Lever::VisibleDevices)),
             ("sudo makes no difference", in_vain(Lever::Root)),
             ("--shm-size=16g did not help", in_vain(Lever::SharedMemory)),

@@ -16,7 +16,7 @@ pattern! {
     SHIM_LINE = r"\[(?:HAMI-core|4pdvGPU)\s*(?P<level>\w+)"
 }
 pattern! { PRELOADED = r"(?i)\b(?:preload\w*|ld\.so\.preload|LD_PRELOAD|inject\w*|interpos\w*|hook\w*)\b" }
-pattern! { DENIED = r"(?i)\b(?:no|without|not|unset|nothing|isn't)\b[^\n.]{0,24}\b(?:preload\w*|LD_PRELOAD|ld\.so\.preload|libvgpu|interpos\w*|inject\w*)" }
+pattern! { DENIED = r"(?i)\b(?:no|without|not|unset|nothing|isn['’]t)\b[^\n.]{0,24}\b(?:preload\w*|LD_PRELOAD|ld\.so\.preload|libvgpu|interpos\w*|inject\w*)" }
 
 /// Enters the libraries and complaints of the line.
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {

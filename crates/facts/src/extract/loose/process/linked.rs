@@ -48,7 +48,10 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
         let version = target.rsplit("libcuda.so.").next().and_then(DriverVersion::parse);
         file.version = file.version.or(version);
         let others = &mut facts.library.others;
-        if others.len() < super::LIMIT && !others.iter().any(|known| known.path == file.path) {
+        // The path alone may have been entered from the same line.
+        if let Some(known) = others.iter_mut().find(|known| known.path == file.path) {
+            known.version = known.version.take().or(file.version);
+        } else if others.len() < super::LIMIT {
             others.push(file);
         }
     }
@@ -68,6 +71,9 @@ mod tests {
         let facts =
             lines_of("\tlibcuda.so.1 => /lib/x86_64-linux-gnu/libcuda.so.1 (0x00007f1c2a000000)");
         assert_eq!(facts.library.cuda.value().unwrap().path, "/lib/x86_64-linux-gnu/libcuda.so.1");
+        let facts = lines_of("In it /usr/local/cuda/compat/libcuda.so.1 -> libcuda.so.450.142.00");
+        let file = facts.library.others.first().unwrap();
+        assert_eq!(file.version.as_ref().unwrap().to_string(), "450.142.00");
         assert!(
             lines_of("It fails only in the Isaac Sim container.").host.container_told.is_seen()
         );

@@ -16,11 +16,11 @@ pattern! {
 pattern! {
     TIMED = r"(?i)\btime (?P<what>nvidia-smi)\b[^\n\d]{0,24}(?P<seconds>\d+(?:\.\d+)?)\s*(?P<unit>s|sec|seconds|m|min|minutes)\b"
 }
-pattern! { DENIED = r"(?i)\b(?:not|n't|no longer|never)\b[^.\n]{0,12}\bslow" }
+pattern! { DENIED = r"(?i)\b(?:not|n['’]t|no longer|never)\b[^.\n]{0,12}\bslow" }
 pattern! { REAL = r"^\s*real\s+(?:(?P<minutes>\d+)m)?\s?(?P<seconds>\d+(?:[.,]\d+)?)s?\s*$" }
 pattern! { MAPPING = r"\bmmap\((?:NULL|0x[0-9a-f]+|0), (?P<bytes>\d{10,13})," }
 pattern! { SOCKET = r"nvidia-persistenced/socket\b|(?i:\bnvidia-persistenced\b[^\n.]{0,30}\b(?:running|runs|active|started|enabled|is on|is up)\b)|(?i:\b(?:with|when|while)\b[^\n.]{0,24}\bpersistenced?\b[^\n.]{0,16}\b(?:daemon|running|on|socket)\b)" }
-pattern! { NO_SOCKET = r"(?i)\b(?:no|without|not|isn't|stopp\w+|inactive|dead)\b[^\n.]{0,24}persistenced|persistenced?\b[^\n.]{0,24}\b(?:not running|stopped|inactive|disabled|No such file)" }
+pattern! { NO_SOCKET = r"(?i)\b(?:no|without|not|isn['’]t|stopp\w+|inactive|dead)\b[^\n.]{0,24}persistenced|persistenced?\b[^\n.]{0,24}\b(?:not running|stopped|inactive|disabled|No such file)" }
 
 /// Smallest mapping that is worth noting: no table of descriptors comes near under a usual limit.
 const GIANT_BYTES: u64 = 1 << 30;

@@ -12,7 +12,7 @@ pattern! {
 pattern! {
     SAID = r"(?i)\b(?:in|inside|under|on|using|within|via|from|running)\s+(?:(?:my|an?|the)\s+)?(?:[\w.\- ]{0,24}[\s(])?WSL ?-?2?\b|\bWSL ?-?2?\s*(?:[,(:/+]\s*)?(?:Ubuntu|Debian|Fedora|distro|instance|kernel|system)|^\W*(?:OS|system|platform|environment)\b[^\n]{0,60}\bWSL ?-?2?\b"
 }
-pattern! { DENIED = r"(?i)\b(?:not|no|non|without|outside|isn't|instead of|than|neither)\b[^\n.]{0,16}\bWSL|\bWSL ?2?\b[^\n.]{0,24}\b(?:is not|isn't|not used|works|is fine)" }
+pattern! { DENIED = r"(?i)\b(?:not|no|non|without|outside|isn['’]t|instead of|than|neither)\b[^\n.]{0,16}\bWSL|\bWSL ?2?\b[^\n.]{0,24}\b(?:is not|isn['’]t|not used|works|is fine)" }
 
 /// Enters the mark. A system is one or the other, so the first word counts.
 pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
