@@ -8,6 +8,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Parser, ValueEnum};
@@ -63,6 +64,9 @@ struct Arguments {
     /// Only the K-th of N equal parts of the faults, as K/N
     #[arg(long, value_name = "K/N", value_parser = part)]
     part: Option<(usize, usize)>,
+    /// Begin no further fault after so many seconds, and write the score of those made
+    #[arg(long, value_name = "SECONDS")]
+    within: Option<u64>,
     /// List the faults
     #[arg(long)]
     list: bool,
@@ -114,7 +118,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         machine
     };
     let before = leftovers::snapshot(machine.cgroup_v2.as_deref());
-    let mut beside = Beside { jobs: arguments.jobs, ..Beside::default() };
+    let ends_at = arguments.within.map(|limit| Instant::now() + Duration::from_secs(limit));
+    let mut beside = Beside { jobs: arguments.jobs, ends_at, ..Beside::default() };
     let mut lacking = Vec::new();
     if arguments.peers {
         (beside.peers, lacking) = peers::here(&machine);

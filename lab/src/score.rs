@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
@@ -73,6 +73,8 @@ impl Score {
 pub(crate) struct Beside {
     /// How many faults are made at the same time.
     pub(crate) jobs: usize,
+    /// When no further fault is begun.
+    pub(crate) ends_at: Option<Instant>,
     /// Other tools.
     pub(crate) peers: Vec<Peer>,
     /// What each of them prints without a fault.
@@ -123,6 +125,9 @@ fn score(
     beside: &Beside,
     recorded: &[Recorded],
 ) -> Result<Outcome> {
+    if beside.ends_at.is_some_and(|end| Instant::now() >= end) {
+        return Ok(Outcome::NotHere("no time was left".to_owned()));
+    }
     if let Some(lacking) = machine.lacks(&fault.needs) {
         return Ok(Outcome::NotHere(lacking.to_owned()));
     }
