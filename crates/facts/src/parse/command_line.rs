@@ -280,7 +280,7 @@ fn container_prefix(words: &[String]) -> Option<usize> {
     let program = words.first()?.rsplit('/').next()?;
     let verb = words.get(1).map(String::as_str);
     match (program, verb) {
-        ("docker" | "podman" | "nerdctl", Some("run" | "exec" | "create")) => {
+        ("docker" | "nvidia-docker" | "podman" | "nerdctl", Some("run" | "exec" | "create")) => {
             let index = 2 + engine_options(&words[2..]);
             // The image or container name, then the command.
             Some((index + 1).min(words.len()))

@@ -8,7 +8,7 @@ use crate::observed::{Observed, Origin};
 pub(crate) fn request(words: &[String], origin: Origin, facts: &mut Facts) {
     let engine = words.first().map_or("", String::as_str).rsplit('/').next().unwrap_or("");
     let kind = match engine {
-        "docker" => ContainerKind::Docker,
+        "docker" | "nvidia-docker" => ContainerKind::Docker,
         "podman" => ContainerKind::Podman,
         "lxc-attach" | "pct" | "lxc" | "incus" => ContainerKind::Lxc,
         "kubectl" | "oc" => ContainerKind::Kubernetes,
@@ -23,7 +23,9 @@ pub(crate) fn request(words: &[String], origin: Origin, facts: &mut Facts) {
     }
     facts.sandbox.started_with = Observed::seen(words.join(" "), origin.clone());
     let runtime = words.windows(2).any(|pair| pair[0] == "--runtime" && pair[1] == "nvidia");
+    // The wrapper of that name asks for every GPU by itself.
     let asks = runtime
+        || engine == "nvidia-docker"
         || words.iter().any(|word| {
             word.starts_with("--gpus")
                 || word.contains("nvidia.com/gpu")

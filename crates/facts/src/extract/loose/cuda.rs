@@ -42,8 +42,11 @@ pattern! { FRESH = r"(?i)\b(?:fresh|new|separate|spawned) (?:python )?(?:process
 const LIMIT: usize = 64;
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
-    // The container hook speaks before any program does.
-    if facts.cuda.trials.len() >= LIMIT || line.has("nvidia-container-cli:") {
+    // The container hook speaks before any program does, and NVML has codes of its own.
+    if facts.cuda.trials.len() >= LIMIT
+        || line.has("nvidia-container-cli:")
+        || line.has(": nvml ") && line.has(" init failure: ")
+    {
         return;
     }
     if matches(&HANG, line.text) && !line.text.to_lowercase().contains("no longer") {

@@ -12,7 +12,7 @@ pattern! {
 pattern! {
     SETTING = r"^\s*#?\s*(?P<key>lxc\.[\w.]+|no-cgroups|dev\d+|devices\.allow)\s*[=:]\s*(?P<value>.+?)\s*$"
 }
-pattern! { RUN = r"(?P<run>(?:docker|podman|nerdctl) run [^`\n]+)" }
+pattern! { RUN = r"(?P<run>(?:(?:nvidia-)?docker|podman|nerdctl) run [^`\n]+)" }
 pattern! {
     /// The prefix that compose puts before the lines of a service: `webui-auto-1  | …`.
     COMPOSE = r"^\s*[a-z0-9][\w.]*(?:[-_][\w.]+)*[-_]\d{1,2}\s{1,4}\| \S"

@@ -13,6 +13,11 @@ pattern! {
     HANG = r"(?i)\bnvidia-smi\b[^.\n]{0,60}\b(?:hangs?|hung|freezes|frozen|gets stuck|is stuck|never returns?|does not return|blocks)\b"
 }
 
+pattern! {
+    /// How ollama tells what nvmlInit or a query after it gave: `nvml vram init failure: 18`.
+    INIT_CODE = r"\bnvml(?: \w+)? init failure: (?P<code>\d{1,3})\b"
+}
+
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     if let Some(found) = captures(&LIBRARY_VERSION, line.text)
         && let Some(version) = found.name("version").and_then(|v| DriverVersion::parse(v.as_str()))
@@ -28,6 +33,13 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
             ms: None,
             origin: line.origin(),
         });
+    }
+    if let Some(found) = captures(&INIT_CODE, line.text)
+        && let Ok(code) = found["code"].parse()
+    {
+        facts.mentions_gpu = true;
+        facts.nvml.init.or_better(Observed::seen(NvmlResult::Code(code), line.origin()));
+        return;
     }
     if one_gpu(line, facts) {
         return;

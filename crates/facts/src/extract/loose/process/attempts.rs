@@ -62,7 +62,9 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         }
         // The words for another image tell by themselves that it works.
         let works = matches(&WORKS, clause) || matches(&OTHER_IMAGE, clause);
-        let helped = match (matches(&IN_VAIN, clause), works) {
+        // The "no" of `PrivateDevices=no` is a value and denies nothing.
+        let said = clause.replace("=no ", "=0 ");
+        let helped = match (matches(&IN_VAIN, &said), works) {
             (true, _) => false,
             (false, true) if !matches(&WISH, clause) => true,
             (false, _) => continue,
