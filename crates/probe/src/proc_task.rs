@@ -10,7 +10,7 @@ use std::io::Read;
 
 use facts::Errno;
 use facts::parse::task_stat::{self, TaskStat};
-use facts::parse::task_syscall::{Around, InCall, Machine};
+use facts::parse::task_syscall::{self, Around, Machine};
 
 use crate::sys::errno_of;
 
@@ -80,7 +80,7 @@ pub(crate) fn call_in_words(
     pid: u32,
     memory: &mut dyn FnMut(u64, usize) -> Option<Vec<u8>>,
 ) -> Option<String> {
-    let Some(InCall::Call(call)) = facts::parse::task_syscall::parse(line) else { return None };
+    let call = task_syscall::parse(line)?.call()?;
     let descriptor = |fd| descriptor(pid, fd);
     Some(call.words(&mut Around { machine: MACHINE, descriptor: &descriptor, memory }))
 }

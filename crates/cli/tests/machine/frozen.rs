@@ -1,9 +1,9 @@
 //! A cuInit that SIGKILL cannot end: a real task in state D, on a frozen file system.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use libtest_mimic::Trial;
+use libtest_mimic::{Failed, Trial};
 
 use crate::common::{Outcome, Report, check_with, skipped, stand_in, test};
 use crate::experiments::experiments;
@@ -92,19 +92,20 @@ fn unkillable() -> Outcome {
     let folder = stand_in()?;
     let settings = format!("cuinit=dstate:{}", shown(&frozen.path().join("file")));
     let mut check = check_with(folder.path(), &settings, &["--deadline", "5s"]);
-    // The stuck child must not hold this test's pipe: a file takes the report.
-    let out = folder.path().join("report.json");
-    check.stdout(std::fs::File::create(&out)?).stderr(Stdio::null());
-    let status = check.status()?;
-    let text = std::fs::read(&out)?;
-    let output = std::process::Output { status, stdout: text, stderr: Vec::new() };
-    let report = Report::from(&output)?;
+    let report = report_by_file(&mut check, folder.path())?;
     report.must(report.outcomes() == ["unkillable"], "one trial, and no second stuck process")?;
     let stuck = &report.trials()[0]["stuck"];
     report.must(stuck["state"] == "D", "it sleeps uninterruptibly")?;
     let pid = stuck["pid"].as_u64().unwrap_or(0);
     report.must(probes_left(folder.path(), pid).is_empty(), "nothing else is left")?;
     report.must(report.ids("symptoms").contains(&"cuda.init-hangs"), "the hang is a symptom")
+}
+
+/// Runs a check whose stuck child must not hold this test's pipe: a file takes the report.
+fn report_by_file(check: &mut Command, folder: &Path) -> Result<Report, Failed> {
+    let out = folder.join("report.json");
+    let status = check.stdout(std::fs::File::create(&out)?).stderr(Stdio::null()).status()?;
+    Report::from(&Output { status, stdout: std::fs::read(&out)?, stderr: Vec::new() })
 }
 
 /// It fails as it is; without what is preloaded it sleeps where nothing can end it.
@@ -118,13 +119,7 @@ fn unkillable_rung() -> Outcome {
     let settings = format!("cuinit=600,cuinit=!set:LD_PRELOAD?dstate:{file}");
     let mut check = check_with(folder.path(), &settings, &["--deadline", "6s"]);
     check.env("LD_PRELOAD", "libm.so.6").env("CUDA_VISIBLE_DEVICES", "0");
-    // The stuck child must not hold this test's pipe: a file takes the report.
-    let out = folder.path().join("report.json");
-    check.stdout(std::fs::File::create(&out)?).stderr(Stdio::null());
-    let status = check.status()?;
-    let text = std::fs::read(&out)?;
-    let output = std::process::Output { status, stdout: text, stderr: Vec::new() };
-    let report = Report::from(&output)?;
+    let report = report_by_file(&mut check, folder.path())?;
     let made = experiments(&report);
     let result = |index: usize| made.get(index).and_then(|made| made["result"].as_str());
     report.must(

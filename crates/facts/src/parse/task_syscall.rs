@@ -73,6 +73,16 @@ pub fn parse(line: &str) -> Option<InCall> {
     Some(InCall::Call(SystemCall { number, arguments }))
 }
 
+impl InCall {
+    /// The call, when it is in one.
+    pub fn call(self) -> Option<SystemCall> {
+        match self {
+            InCall::Call(call) => Some(call),
+            InCall::Running | InCall::NoCall => None,
+        }
+    }
+}
+
 impl SystemCall {
     /// Its name, where it is one in which tasks were seen to hang.
     pub fn name(&self, machine: Machine) -> Option<&'static str> {
@@ -98,11 +108,6 @@ impl SystemCall {
             Some(name) => name.to_owned(),
             None => format!("system call {}", self.number),
         }
-    }
-
-    /// The address of an ioctl's parameters.
-    pub fn ioctl_parameters(&self, machine: Machine) -> Option<u64> {
-        (self.name(machine) == Some("ioctl")).then_some(self.arguments[2])
     }
 }
 
@@ -308,6 +313,16 @@ mod tests {
         assert_eq!(parse("-1 0x7ffe 0x7f"), Some(InCall::NoCall));
         for other in ["", "-1", "16 files", "16 0x9 0x25", "x 0x1"] {
             assert_eq!(parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_call_of_a_thread_is_read_from_its_line() {
+        let in_call = |line| parse(line)?.call().map(|call| (call.number, call.arguments));
+        let line = "16 0x3 0xc020462a 0x7ffd0010 0x0 0x8 0x0 0x7ffd0000 0x7f0011\n";
+        assert_eq!(in_call(line), Some((16, [3, 0xc020_462a, 0x7ffd_0010, 0, 8, 0])));
+        for line in ["running\n", "-1 0x7ffd0000 0x7f0011\n", "", "16 0x3\n"] {
+            assert_eq!(in_call(line), None, "{line}");
         }
     }
 

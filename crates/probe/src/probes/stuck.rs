@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use facts::Errno;
 use facts::parse::strace::driver_call::{self, Node};
 use facts::parse::task_stat::{self, TaskStat};
-use facts::parse::task_syscall::{self, InCall, SystemCall};
+use facts::parse::task_syscall::{self, SystemCall};
 
 use super::Options;
 use crate::child::report::{Report, hexadecimal};
@@ -173,10 +173,7 @@ impl Look {
     }
 
     fn call(&self) -> Option<SystemCall> {
-        match task_syscall::parse(self.syscall.as_deref()?)? {
-            InCall::Call(call) => Some(call),
-            InCall::Running | InCall::NoCall => None,
-        }
+        task_syscall::parse(self.syscall.as_deref()?)?.call()
     }
 }
 

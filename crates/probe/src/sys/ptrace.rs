@@ -3,7 +3,7 @@
 //! All requests about a traced thread must come from the thread that attached to it. Nothing here
 //! waits without a limit: a task that the kernel holds never stops.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use facts::Errno;
 
@@ -110,6 +110,18 @@ pub(crate) fn next_stop() -> Result<Option<(u32, Stop)>, Errno> {
         return Ok(None);
     }
     Ok(Some((thread, stop(thread, status))))
+}
+
+/// The next stop, waited for until the deadline; `None` when it has passed.
+pub(crate) fn stop_before(deadline: Instant) -> Result<Option<(u32, Stop)>, Errno> {
+    loop {
+        let found = next_stop()?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        if found.is_some() || left.is_zero() {
+            return Ok(found);
+        }
+        wait(left);
+    }
 }
 
 fn stop(thread: u32, status: libc::c_int) -> Stop {

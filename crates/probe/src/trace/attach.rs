@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use facts::Errno;
+use facts::parse::task_syscall::{self, InCall};
 
 use super::Options;
 use super::event::Event;
@@ -10,6 +11,7 @@ use super::image;
 use super::refusal::Refusal;
 use super::summary::{Ended, Summary};
 use super::tracer::{Mode, Tracer};
+use crate::proc_task;
 use crate::sys::ptrace::{self, Stop};
 
 /// How often the threads are listed until there is no new one: each may make others meanwhile.
@@ -86,24 +88,10 @@ fn threads(pid: u32) -> Vec<u32> {
 /// Tells the driver call that a thread is in. One that the kernel holds there never stops for the
 /// tracer, and /proc is all that there is to see of it.
 fn tell_where(pid: u32, tid: u32, tracer: &mut Tracer<'_>) {
-    let line = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall"));
-    let Ok(line) = line else { return };
-    if let Some((number, arguments)) = in_call(&line) {
-        tracer.found_inside(tid, number, arguments);
+    let line = proc_task::file(pid, tid, "syscall").unwrap_or_default();
+    if let Some(call) = task_syscall::parse(&line).and_then(InCall::call) {
+        tracer.found_inside(tid, call.number.into(), call.arguments);
     }
-}
-
-/// The call and its arguments in a line of /proc/PID/syscall: the number in decimal, then six
-/// arguments in hexadecimal, the stack and the place. A thread that runs, or waits in no call, has
-/// none.
-fn in_call(line: &str) -> Option<(u64, [u64; 6])> {
-    let mut words = line.split_ascii_whitespace();
-    let number = words.next()?.parse().ok()?;
-    let mut arguments = [0; 6];
-    for argument in &mut arguments {
-        *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
-    }
-    Some((number, arguments))
 }
 
 /// Lets all threads go. A request to detach needs a stopped thread.
@@ -118,7 +106,7 @@ fn let_go(tracer: &mut Tracer<'_>) {
     }
     let deadline = Instant::now() + DETACH_LIMIT;
     while !tracer.tasks.ids().is_empty() {
-        match ptrace::next_stop() {
+        match ptrace::stop_before(deadline) {
             Ok(Some((tid, stop))) => {
                 let signal = if let Stop::Signal(signal) = stop { signal } else { 0 };
                 if !matches!(stop, Stop::Exited(_) | Stop::Killed(_)) {
@@ -127,28 +115,7 @@ fn let_go(tracer: &mut Tracer<'_>) {
                 }
                 tracer.tasks.remove(tid);
             }
-            Ok(None) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return;
-                }
-                ptrace::wait(left);
-            }
-            Err(_) => return,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_call_of_a_thread_is_read_from_its_line() {
-        let line = "16 0x3 0xc020462a 0x7ffd0010 0x0 0x8 0x0 0x7ffd0000 0x7f0011\n";
-        assert_eq!(in_call(line), Some((16, [3, 0xc020_462a, 0x7ffd_0010, 0, 8, 0])));
-        for line in ["running\n", "-1 0x7ffd0000 0x7f0011\n", "", "16 0x3\n"] {
-            assert_eq!(in_call(line), None, "{line}");
+            Ok(None) | Err(_) => return,
         }
     }
 }

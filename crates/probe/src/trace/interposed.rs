@@ -35,7 +35,7 @@ impl Tracer<'_> {
         }
         let deadline = Instant::now() + STOP_LIMIT;
         while !awaited.is_empty() {
-            match ptrace::next_stop() {
+            match ptrace::stop_before(deadline) {
                 Ok(Some((tid, stop))) => {
                     let is_gone = matches!(stop, Stop::Exited(_) | Stop::Killed(_));
                     if awaited.remove(&tid) && !is_gone {
@@ -43,14 +43,7 @@ impl Tracer<'_> {
                     }
                     self.serve_stop(tid, stop);
                 }
-                Ok(None) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return;
-                    }
-                    ptrace::wait(left);
-                }
-                Err(_) => return,
+                Ok(None) | Err(_) => return,
             }
         }
     }

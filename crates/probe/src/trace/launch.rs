@@ -115,7 +115,7 @@ fn end(tracer: &mut Tracer<'_>) -> Vec<u32> {
         ptrace::kill(process);
     }
     while !tracer.tasks.processes().is_empty() {
-        match ptrace::next_stop() {
+        match ptrace::stop_before(deadline) {
             Ok(Some((tid, stop))) => {
                 // What was made while the others were being killed.
                 if !tracer.tasks.processes().contains(&tid) {
@@ -123,13 +123,7 @@ fn end(tracer: &mut Tracer<'_>) -> Vec<u32> {
                 }
                 tracer.serve_stop(tid, stop);
             }
-            Ok(None) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    break;
-                }
-                ptrace::wait(left);
-            }
+            Ok(None) => break,
             Err(_) => return Vec::new(),
         }
     }
