@@ -1,5 +1,6 @@
 //! Questions that several causes ask of tasks that do not get on, probes and others alike.
 
+use facts::model::ProbeRun;
 use facts::model::log::LogEvent;
 use facts::model::task::{Hang, Task, in_driver};
 use facts::wire::Stuck;
@@ -19,17 +20,17 @@ pub struct Place<'a> {
 /// Tasks other than probes that are inside the driver. Those that the kernel log alone tells of
 /// are left out: causes read the log themselves.
 pub fn tasks(facts: &Facts) -> impl Iterator<Item = Place<'_>> {
-    let inside = |task: &&Task| !task.from_log && task.stuck.is_in_driver();
-    facts.tasks.iter().filter(inside).map(of_task)
+    inside(facts).map(of_task)
+}
+
+fn inside(facts: &Facts) -> impl Iterator<Item = &Task> {
+    facts.tasks.iter().filter(|task| !task.from_log && task.stuck.is_in_driver())
 }
 
 /// Those of them that hang for certain, or that somebody has looked at because they hang. On a live
 /// machine a task may be seen in the middle of a call that takes a second.
 pub fn hung_tasks(facts: &Facts) -> impl Iterator<Item = Place<'_>> {
-    let hung = |task: &&Task| {
-        !task.from_log && task.stuck.is_in_driver() && (task.surely_hangs() || long(facts, task))
-    };
-    facts.tasks.iter().filter(hung).map(of_task)
+    inside(facts).filter(|task| task.surely_hangs() || long(facts, task)).map(of_task)
 }
 
 /// Longer than the slowest call of a sound driver takes: starting a GPU, or 45 s for an answer of
@@ -45,29 +46,27 @@ fn of_task(task: &Task) -> Place<'_> {
     Place { who: task.stuck.who(), stuck: &task.stuck, origin: &task.origin }
 }
 
+/// Where a probe was found when it was given up.
+fn of_run(run: &ProbeRun) -> Option<Place<'_>> {
+    Some(Place { who: run.probe.clone(), stuck: run.stuck.as_ref()?, origin: &run.origin })
+}
+
 /// Who spins in the kernel: a probe, or another task inside the driver.
 pub fn spinning(facts: &Facts) -> Option<Place<'_>> {
     let spins = |hang| hang == Some(Hang::SpinsInKernel);
     let own = facts.unchanged_runs().find(|run| run.hung() && spins(run.hang()));
-    let own = own.and_then(|run| {
-        Some(Place { who: run.probe.clone(), stuck: run.stuck.as_ref()?, origin: &run.origin })
-    });
-    own.or_else(|| tasks(facts).find(|place| spins(Hang::of(place.stuck))))
+    own.and_then(of_run).or_else(|| tasks(facts).find(|place| spins(Hang::of(place.stuck))))
 }
 
 /// Probes that did not end by themselves, with where they were.
 pub fn probes(facts: &Facts) -> impl Iterator<Item = Place<'_>> {
-    facts.unchanged_runs().filter(|run| run.hung()).filter_map(|run| {
-        Some(Place { who: run.probe.clone(), stuck: run.stuck.as_ref()?, origin: &run.origin })
-    })
+    facts.unchanged_runs().filter(|run| run.hung()).filter_map(of_run)
 }
 
 /// The probe of cuInit that hung, with what its samples say of the way it hangs.
 pub fn cuinit(facts: &Facts) -> Option<(Place<'_>, Hang)> {
     let run = facts.probes.iter().find(|run| run.probe == "cuinit" && run.hung())?;
-    let stuck = run.stuck.as_ref()?;
-    let place = Place { who: run.probe.clone(), stuck, origin: &run.origin };
-    Some((place, run.hang()?))
+    Some((of_run(run)?, run.hang()?))
 }
 
 /// Who may hold what the others wait for: a task that is in the driver, in state D or R, elsewhere
