@@ -27,7 +27,8 @@ pub(super) fn look<T>(mut at: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
-fn limit() -> Duration {
+/// How long to stay awake: not at all with few processors.
+pub(super) fn limit() -> Duration {
     static LIMIT: LazyLock<Duration> = LazyLock::new(|| {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         if processors >= FROM_PROCESSORS { WAKEFUL } else { Duration::ZERO }

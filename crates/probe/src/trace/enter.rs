@@ -6,10 +6,11 @@ use std::time::Instant;
 use facts::Errno;
 use facts::parse::strace::driver_call::{self, Node};
 
-use super::event::{Call, Event, Mapping};
+use super::event::{Call, Mapping};
 use super::injection::{Injected, Injection};
 use super::memory::Whose;
 use super::tasks::{Entered, Ioctl};
+use super::telling::Seen;
 use super::tracer::Tracer;
 use crate::sys::arch::{Known, OWN};
 use crate::sys::ptrace;
@@ -73,11 +74,11 @@ impl Tracer<'_> {
         let Ok(link) = folder.link(descriptor, &mut buffer) else { return };
         let path = String::from_utf8_lossy(link).into_owned();
         self.tasks.concern(process);
-        self.tell(&Event::Library { pid: process, path: &path });
         let version = file_name(&path).split_once(".so.").map_or("", |(_, version)| version);
         if version.contains('.') {
             self.branch = self.branch.or_else(|| super::tracer::branch_of(version));
         }
+        self.seen(Seen::Library { pid: process, path });
     }
 
     fn enter_mmap(&mut self, tid: u32, process: u32, arguments: [u64; 6]) {
@@ -163,7 +164,7 @@ impl Tracer<'_> {
         self.tasks.concern(entered.call.pid);
         self.remember_client(entered.call.handles.map(|(client, _)| client));
         self.summary.entered(&entered.call);
-        self.tell(&Event::Entered(&entered.call));
+        self.seen(Seen::Entered(tid));
         let sequence = entered.call.sequence;
         let held = self.options.hold == Some(sequence) && !entered.call.found_inside;
         if held {
@@ -171,7 +172,7 @@ impl Tracer<'_> {
         } else if let Some(answer) = self.injection(sequence) {
             self.inject(tid, &mut entered, answer);
         }
-        // What telling took is not the call's.
+        // What seeing took is not the call's.
         entered.since = Instant::now();
         let thread = self.tasks.thread(tid);
         thread.held = held;

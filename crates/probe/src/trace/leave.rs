@@ -5,9 +5,10 @@ use std::time::Instant;
 use facts::Errno;
 use facts::parse::strace::driver_call::{self, Object};
 
-use super::event::{Answer, Event, Outcome};
+use super::event::{Answer, Outcome};
 use super::injection::Injected;
 use super::tasks::{Entered, Ioctl};
+use super::telling::Seen;
 use super::tracer::{Tracer, branch_of};
 use crate::sys::ptrace;
 
@@ -23,7 +24,7 @@ const VERSION_BYTES: usize = 72;
 
 impl Tracer<'_> {
     /// A call of the driver's returned.
-    pub(super) fn leave(&mut self, tid: u32, entered: &Entered, result: i64) {
+    pub(super) fn leave(&mut self, tid: u32, entered: Entered, result: i64) {
         let elapsed = entered.since.elapsed();
         let mut answer = Answer {
             elapsed,
@@ -33,7 +34,7 @@ impl Tracer<'_> {
             injected: false,
         };
         if let Some(injected) = entered.injected {
-            self.answer_instead(tid, entered, injected, &mut answer);
+            self.answer_instead(tid, &entered, injected, &mut answer);
         } else {
             let stands_in = entered.stands_in && result == -i64::from(libc::ENOTTY);
             if stands_in {
@@ -45,8 +46,7 @@ impl Tracer<'_> {
             }
         }
         self.tasks.thread(tid).last = Some((entered.call.name.clone(), Instant::now()));
-        self.summary.returned(&entered.call, &answer);
-        self.tell(&Event::Returned(&entered.call, &answer));
+        self.seen(Seen::Returned(Box::new((entered.call, answer))));
     }
 
     /// Gives the answer that was asked for; the call was left undone.

@@ -19,6 +19,7 @@
 
 mod attach;
 mod awake;
+mod companion;
 mod enter;
 mod event;
 mod image;
@@ -32,6 +33,7 @@ mod refusal;
 mod stack;
 mod summary;
 mod tasks;
+mod telling;
 mod tracer;
 
 use std::ffi::OsString;

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use super::companion::Companion;
 use super::event::{Event, Unreturned};
 use super::image;
 use super::memory::{Care, Memory, Whose};
 use super::summary::{Ended, InFlight, Summary};
 use super::tasks::{Entered, Tasks, Thread};
+use super::telling::Seen;
 use super::{Options, awake};
 use crate::sys::ptrace::{self, At, Resume, Stop, Woken};
 
@@ -39,12 +41,15 @@ pub(super) struct Tracer<'a> {
     /// The driver branch, by which layouts differ.
     pub(super) branch: Option<u32>,
     pub(super) summary: Summary,
+    companion: Option<Companion>,
     /// The handles of RM's clients that calls have named.
     pub(super) clients: BTreeSet<u32>,
     /// The calls that are entered now were entered before the trace began.
     pub(super) finds: bool,
-    noted: BTreeSet<String>,
-    sink: &'a mut dyn FnMut(&Event<'_>),
+    pub(super) noted: BTreeSet<String>,
+    /// What was seen at the stop that is being served.
+    pub(super) untold: Vec<Seen>,
+    pub(super) sink: &'a mut dyn FnMut(&Event<'_>),
 }
 
 impl<'a> Tracer<'a> {
@@ -64,23 +69,12 @@ impl<'a> Tracer<'a> {
             memory: Memory::default(),
             branch: loaded_branch(),
             summary: Summary::new(),
+            companion: Companion::start(),
             clients: BTreeSet::new(),
             finds: false,
             noted: BTreeSet::new(),
+            untold: Vec::new(),
             sink,
-        }
-    }
-
-    /// Tells an event.
-    pub(super) fn tell(&mut self, event: &Event<'_>) {
-        (self.sink)(event);
-    }
-
-    /// Tells a remark, once.
-    pub(super) fn note(&mut self, text: String) {
-        if !self.noted.contains(&text) {
-            (self.sink)(&Event::Note(&text));
-            self.noted.insert(text);
         }
     }
 
@@ -91,6 +85,7 @@ impl<'a> Tracer<'a> {
         let mut root_ended = None;
         let mut looked_for_requests = self.started;
         prepare_names();
+        self.catch_up();
         loop {
             let limit = match awake::look(|| ptrace::next_stop().transpose()) {
                 Some(Ok((tid, stop))) => {
@@ -128,8 +123,18 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Does what a stop calls for and lets the thread go on.
+    /// Does what a stop calls for, lets the thread go on, and tells what was seen.
     pub(super) fn serve_stop(&mut self, tid: u32, stop: Stop) {
+        self.look_at_stop(tid, stop);
+        if matches!(stop, Stop::Filtered | Stop::SystemCall)
+            && let Some(companion) = &mut self.companion
+        {
+            companion.follow(tid);
+        }
+        self.catch_up();
+    }
+
+    fn look_at_stop(&mut self, tid: u32, stop: Stop) {
         match stop {
             Stop::Exited(_) | Stop::Killed(_) => return self.gone(tid),
             Stop::Executed(former) => self.executed(tid, former),
@@ -197,7 +202,7 @@ impl<'a> Tracer<'a> {
                 if std::mem::take(&mut thread.loading) {
                     self.loaded(tid, result);
                 } else if let Some(entered) = thread.entered.take() {
-                    self.leave(tid, &entered, result);
+                    self.leave(tid, entered, result);
                 }
             }
             At::Foreign => {
@@ -229,12 +234,14 @@ impl<'a> Tracer<'a> {
         self.summary.ended = ended;
         self.summary.left_behind = left_behind;
         self.summary.elapsed = self.started.elapsed();
+        self.catch_up();
         (self.sink)(&Event::Ended(&self.summary));
         self.summary
     }
 
     /// Tells of the calls that are still going on.
     pub(super) fn tell_unreturned(&mut self) {
+        self.catch_up();
         for entered in self.tasks.take_entered() {
             self.unreturned(entered, Unreturned::TraceEnded);
         }
