@@ -77,7 +77,10 @@ impl Table {
         column: &'static str,
         wanted: u64,
     ) -> impl DoubleEndedIterator<Item = Row> + Clone {
-        let key = move |index: usize| Row { table: self, index }.number(column).unwrap_or(0);
+        let (place, width) = (self.column(column).unwrap_or(0), self.header.len());
+        let key = move |index: usize| {
+            self.cells.get(index * width + place).and_then(|cell| number::parse(cell)).unwrap_or(0)
+        };
         let first = partition_point(self.len(), |index| key(index) < wanted);
         let end = partition_point(self.len(), |index| key(index) <= wanted);
         (first..end).map(move |index| Row { table: self, index })

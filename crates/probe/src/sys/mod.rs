@@ -21,7 +21,6 @@ pub(crate) mod nvml;
 pub(crate) mod nvml_health;
 pub(crate) mod pipe;
 pub(crate) mod process;
-pub(crate) mod processor;
 pub(crate) mod ptrace;
 pub(crate) mod spawn;
 pub(crate) mod traced;

@@ -74,9 +74,8 @@ impl Tracer<'_> {
     }
 
     /// Where the status of a call will stand, when that is known.
-    pub(super) fn status_address(&self, ioctl: &Ioctl) -> Option<u64> {
-        let offset =
-            driver_call::status_offset(&ioctl.node, ioctl.request, &ioctl.asked, self.branch)?;
+    pub(super) fn status_address(&mut self, ioctl: &Ioctl) -> Option<u64> {
+        let offset = self.places.offset(ioctl, self.branch)?;
         Some(ioctl.base().wrapping_add(offset as u64))
     }
 

@@ -19,7 +19,6 @@
 
 mod attach;
 mod awake;
-mod companion;
 mod enter;
 mod event;
 mod image;
@@ -29,6 +28,7 @@ mod json;
 mod launch;
 mod leave;
 pub(crate) mod memory;
+mod places;
 mod refusal;
 mod stack;
 mod summary;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::companion::Companion;
 use super::event::{Event, Unreturned};
 use super::image;
 use super::memory::{Care, Memory, Whose};
+use super::places::StatusPlaces;
 use super::summary::{Ended, InFlight, Summary};
 use super::tasks::{Entered, Tasks, Thread};
 use super::telling::Seen;
@@ -40,8 +40,8 @@ pub(super) struct Tracer<'a> {
     pub(super) memory: Memory,
     /// The driver branch, by which layouts differ.
     pub(super) branch: Option<u32>,
+    pub(super) places: StatusPlaces,
     pub(super) summary: Summary,
-    companion: Option<Companion>,
     /// The handles of RM's clients that calls have named.
     pub(super) clients: BTreeSet<u32>,
     /// The calls that are entered now were entered before the trace began.
@@ -68,8 +68,8 @@ impl<'a> Tracer<'a> {
             tasks: Tasks::default(),
             memory: Memory::default(),
             branch: loaded_branch(),
+            places: StatusPlaces::default(),
             summary: Summary::new(),
-            companion: Companion::start(),
             clients: BTreeSet::new(),
             finds: false,
             noted: BTreeSet::new(),
@@ -126,11 +126,6 @@ impl<'a> Tracer<'a> {
     /// Does what a stop calls for, lets the thread go on, and tells what was seen.
     pub(super) fn serve_stop(&mut self, tid: u32, stop: Stop) {
         self.look_at_stop(tid, stop);
-        if matches!(stop, Stop::Filtered | Stop::SystemCall)
-            && let Some(companion) = &mut self.companion
-        {
-            companion.follow(tid);
-        }
         self.catch_up();
     }
 
@@ -264,6 +259,7 @@ fn prepare_names() {
             | nvabi::nv_status::by_code(0).is_some()
             | nvabi::uvm::by_request(0).is_some()
             | nvabi::ioctl::decode_request(0).is_some()
+            | nvabi::struct_layout::size("NVOS54_PARAMETERS", 0).is_some()
     };
     // Where no thread is to be had, they are read at that call.
     let _ = std::thread::Builder::new().spawn(read);

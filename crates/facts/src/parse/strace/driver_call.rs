@@ -31,7 +31,7 @@ pub struct Node {
 }
 
 /// What speaks behind a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Speaks {
     /// The escapes of /dev/nvidiactl and /dev/nvidiaN.
     Escapes,
