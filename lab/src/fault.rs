@@ -147,6 +147,10 @@ pub(crate) struct Fault {
     /// Whether it must have the machine for itself.
     #[serde(default)]
     pub(crate) alone: bool,
+    /// Whether other tools are not asked: a tool that hangs at one call hangs at the next as well,
+    /// and waiting for each takes half a minute.
+    #[serde(default)]
+    pub(crate) without_peers: bool,
     /// Which program is judged.
     #[serde(default)]
     pub(crate) via: Via,

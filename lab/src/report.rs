@@ -178,6 +178,13 @@ impl Report<'_> {
             .map(|(_, made)| made)
             .collect();
         let mut text = String::new();
+        let healthy = faulty.iter().filter(|made| made.judged.state == "healthy").count();
+        let named = faulty.iter().filter(|made| made.judged.complaints.is_empty()).count();
+        let _ = writeln!(
+            text,
+            "* gpudx: of {} faults it named {named} right, and called {healthy} healthy.",
+            faulty.len(),
+        );
         for (place, peer) in self.peers.iter().enumerate() {
             let count = |word: Word| {
                 faulty

@@ -158,6 +158,10 @@ fn score(
         made.codes = Some(codes);
         made.left.extend(left);
     }
+    if fault.without_peers {
+        made.peers = vec![(Word::NotRun, String::new()); beside.peers.len()];
+        return Ok(Outcome::Made(Box::new(made)));
+    }
     let words = fault.expect.top.first().map(|cause| peers::words_of(cause)).unwrap_or_default();
     for (peer, usual) in beside.peers.iter().zip(&beside.usual) {
         let low = usual.to_lowercase();
