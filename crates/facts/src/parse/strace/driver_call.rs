@@ -110,11 +110,12 @@ pub enum Object {
 }
 
 impl Object {
-    /// Its name, or its number in hexadecimal where the tables have none.
+    /// Its name; where the tables have none, its number in hexadecimal, after what a command is
+    /// known to belong to: `NV2081_BINAPI 0x20810108`.
     pub fn name(self) -> String {
         match self {
             Object::Control(command) => nvabi::control::by_command(command)
-                .map_or_else(|| format!("{command:#010x}"), |control| control.name.to_owned()),
+                .map_or_else(|| nameless(command), |control| control.name.to_owned()),
             Object::Class(class) => nvabi::class::by_id(class)
                 .map_or_else(|| format!("{class:#06x}"), |class| class.name.to_owned()),
         }
@@ -127,6 +128,11 @@ impl Object {
             Object::Class(class) => nvabi::class::by_id(class).is_some(),
         }
     }
+}
+
+fn nameless(command: u32) -> String {
+    let group = nvabi::control::group(command).map(|group| group + " ").unwrap_or_default();
+    format!("{group}{command:#010x}")
 }
 
 impl Asked {
