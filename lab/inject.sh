@@ -32,6 +32,11 @@ major() {
     awk -v name="$1" '$2 == name { print $1; exit }' /proc/devices
 }
 
+# A process that the fault consists of: it runs beside the program and ends with the fault.
+beside() {
+    GPUDX_LAB_PART=1 "$@" &
+}
+
 # The driver library with this name, as the loader finds it: library libcuda.so.1
 library() {
     local folder

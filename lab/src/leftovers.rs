@@ -12,9 +12,16 @@ use crate::run::{CGROUP_V1, MARK};
 /// How the lab's cgroups begin.
 pub(crate) const CGROUP: &str = "gpudx-lab-";
 
+/// What `beside` of `lab/inject.sh` gives the processes that a fault consists of.
+const PART: &str = "GPUDX_LAB_PART=1";
+
 /// Ends every process of a run that still lives, and names them.
 pub(crate) fn end_marked(mark: &str) -> Vec<String> {
     let mut named = Vec::new();
+    // What the fault itself consists of ends with it; everything else should have ended by itself.
+    for pid in with_environment(&[&format!("{MARK}={mark}"), PART]) {
+        signal(&pid.to_string());
+    }
     for attempt in 0..10 {
         let living = marked(mark);
         if living.is_empty() {
@@ -36,12 +43,19 @@ pub(crate) fn end_marked(mark: &str) -> Vec<String> {
 }
 
 fn marked(mark: &str) -> Vec<u32> {
-    let wanted = format!("{MARK}={mark}");
+    with_environment(&[&format!("{MARK}={mark}")])
+}
+
+/// The processes that were started with all these settings.
+fn with_environment(settings: &[&str]) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|pid| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+        let is_set = |setting: &&str| {
+            environment.split(|byte| *byte == 0).any(|entry| entry == setting.as_bytes())
+        };
+        settings.iter().all(is_set)
     })
     .collect()
 }

@@ -69,6 +69,18 @@ pub fn cuinit(facts: &Facts) -> Option<(Place<'_>, Hang)> {
     Some((of_run(run)?, run.hang()?))
 }
 
+/// cuInit, where it waits for somebody at the other end of a socket, and the call that it waits in.
+/// libcuda has one to the daemon of MPS only.
+pub fn cuinit_on_socket(facts: &Facts) -> Option<(Place<'_>, String)> {
+    const CALLS: [&str; 5] = ["recvmsg", "recvfrom", "connect", "sendmsg", "sendto"];
+    let (place, _) = cuinit(facts)?;
+    let call = place.stuck.call.clone().unwrap_or_default();
+    let waits = CALLS.iter().any(|name| call.starts_with(name))
+        || (call.starts_with("read") && call.contains("socket:"))
+        || place.stuck.wchan.as_deref().is_some_and(|wchan| wchan.starts_with("unix_"));
+    waits.then_some((place, call))
+}
+
 /// Who may hold what the others wait for: a task that is in the driver, in state D or R, elsewhere
 /// than at least two others which share a place.
 pub fn suspected_holder(facts: &Facts) -> Option<(Place<'_>, usize)> {

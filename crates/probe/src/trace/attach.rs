@@ -10,7 +10,7 @@ use super::event::Event;
 use super::image;
 use super::refusal::Refusal;
 use super::summary::{Ended, Summary};
-use super::tracer::{Mode, Tracer};
+use super::tracer::{self, Mode, Tracer};
 use crate::proc_task;
 use crate::sys::ptrace::{self, Stop};
 
@@ -30,6 +30,7 @@ pub(super) fn trace(
     }
     let mut tracer = Tracer::new(pid, Mode::EveryCall, options, sink);
     attach(pid, &mut tracer)?;
+    tracer::prepare();
     tracer.tell(&Event::Started { pid, launched: false });
     for remark in image::remarks(pid) {
         tracer.note(remark);

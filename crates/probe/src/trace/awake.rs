@@ -30,6 +30,11 @@ pub(super) fn look<T>(mut at: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
+/// Finds out how long to look, which reads some files.
+pub(super) fn prepare() {
+    limit();
+}
+
 fn limit() -> Duration {
     static LIMIT: LazyLock<Duration> = LazyLock::new(|| {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

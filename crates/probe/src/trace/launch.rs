@@ -10,8 +10,8 @@ use facts::Errno;
 use super::event::Event;
 use super::refusal::Refusal;
 use super::summary::{Ended, Summary};
-use super::tracer::{Mode, Tracer};
-use super::{Options, image};
+use super::tracer::{self, Mode, Tracer};
+use super::{Options, awake, image};
 use crate::sys::ptrace::{self, Stop};
 use crate::sys::traced::{self, Told};
 
@@ -70,6 +70,8 @@ fn start(command: &[OsString]) -> Result<Started, Refusal> {
         return Err(Refusal::of(number, errno));
     }
     let report = waiting.go();
+    // The program's execution takes longer than this.
+    tracer::prepare();
     let told = until_executed(number, &report)
         .ok_or_else(|| Refusal::new(format!("{shown} did not start in time")))?;
     match told.no_exec {
@@ -82,26 +84,26 @@ fn start(command: &[OsString]) -> Result<Started, Refusal> {
 fn until_executed(pid: u32, report: &OwnedFd) -> Option<Told> {
     let deadline = Instant::now() + START_LIMIT;
     loop {
-        match ptrace::next_stop() {
-            Ok(Some((tid, Stop::Executed(_)))) if tid == pid => return Some(traced::told(report)),
-            Ok(Some((tid, Stop::Exited(_) | Stop::Killed(_)))) if tid == pid => {
+        match awake::look(|| ptrace::next_stop().transpose()) {
+            Some(Ok((tid, Stop::Executed(_)))) if tid == pid => return Some(traced::told(report)),
+            Some(Ok((tid, Stop::Exited(_) | Stop::Killed(_)))) if tid == pid => {
                 let mut told = traced::told(report);
                 told.no_exec = told.no_exec.or(Some(Errno::EIO));
                 return Some(told);
             }
-            Ok(Some((tid, stop))) => {
+            Some(Ok((tid, stop))) => {
                 let signal = if let Stop::Signal(signal) = stop { signal } else { 0 };
                 // One that is gone tells so itself.
                 let _ = ptrace::resume(tid, ptrace::Resume::Run, signal);
             }
-            Ok(None) => {
+            None => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() || ptrace::wait(left) == ptrace::Woken::Request {
                     ptrace::kill(pid);
                     return None;
                 }
             }
-            Err(_) => return Some(Told { no_exec: Some(Errno::EIO), ..Told::default() }),
+            Some(Err(_)) => return Some(Told { no_exec: Some(Errno::EIO), ..Told::default() }),
         }
     }
 }

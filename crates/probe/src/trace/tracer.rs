@@ -84,7 +84,6 @@ impl<'a> Tracer<'a> {
         let mut ends_as = Ended::Deadline;
         let mut root_ended = None;
         let mut looked_for_requests = self.started;
-        prepare_names();
         self.catch_up();
         loop {
             let limit = match awake::look(|| ptrace::next_stop().transpose()) {
@@ -252,7 +251,8 @@ impl Thread {
 
 /// Reads the tables of names beside what else is done, while the target still starts: its first call
 /// to the driver shall not have to wait for them.
-fn prepare_names() {
+pub(super) fn prepare() {
+    awake::prepare();
     let read = || {
         nvabi::control::by_command(0).is_some()
             | nvabi::class::by_id(0).is_some()

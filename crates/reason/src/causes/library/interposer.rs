@@ -11,6 +11,7 @@ use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
 use crate::readings;
 use crate::remedy::{Impact, Place, Remedy};
+use crate::stuck;
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
 
@@ -124,18 +125,21 @@ fn none(facts: &Facts, weighing: &mut Weighing) {
 fn in_user_space(facts: &Facts, found: &Interposer, weighing: &mut Weighing) {
     let hung = |run: &&ProbeRun| run.hung() && run.in_flight.is_some();
     let Some(run) = facts.unchanged_runs().find(hung) else { return };
-    let Some(stuck) = &run.stuck else {
+    let Some(place) = &run.stuck else {
         weighing.needs(Need::StuckStack);
         return;
     };
-    if let Some(call) = stuck.call.as_deref().filter(|call| in_driver(call)) {
+    if let Some(call) = place.call.as_deref().filter(|call| in_driver(call)) {
         weighing.objects(Strong, format!("the stuck task is in the driver: {call}"), &run.origin);
-    } else if stuck.state == "D" || stuck.stack.iter().any(|frame| of_driver(frame)) {
+    } else if place.state == "D" || place.stack.iter().any(|frame| of_driver(frame)) {
         weighing.objects(Strong, "the stuck task waits in the kernel", &run.origin);
     } else if run.hang() == Some(Hang::SpinsInKernel) {
         weighing.objects(Moderate, "the stuck task spins in the kernel", &run.origin);
+    } else if stuck::cuinit_on_socket(facts).is_some() && facts.share.mps_pipe.is_seen() {
+        let statement = "cuInit waits on a socket, as a client of MPS does for its daemon";
+        weighing.objects(Strong, statement, &run.origin);
     } else if !found.harmless && could_look(run) {
-        let call = stuck.call.as_deref().unwrap_or("no system call");
+        let call = place.call.as_deref().unwrap_or("no system call");
         let statement = format!("it hangs outside the driver: the stuck task is in {call}");
         weighing.supports(Strong, statement, &run.origin);
         if !found.known {

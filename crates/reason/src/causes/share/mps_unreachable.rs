@@ -11,6 +11,7 @@ use crate::machine;
 use crate::need::Need;
 use crate::readings;
 use crate::remedy::{Impact, Place, Remedy};
+use crate::stuck;
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
 
@@ -23,7 +24,8 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         through it, and the server through shared memory. In a container without that folder or \
         with an IPC namespace of its own, as another user, or with the folder of a daemon that has \
         ended, CUDA answers 805; 806 and 807 tell of a server that died or does not accept. \
-        Nothing is wrong with GPU or driver.",
+        A daemon that takes the connection and does not answer, because it serves another user \
+        first or is stuck itself, leaves cuInit waiting on the socket. Nothing is wrong with GPU or driver.",
     explains: &[
         SymptomId::CudaInitFails,
         SymptomId::CudaInitHangs,
@@ -60,6 +62,7 @@ fn weigh(facts: &Facts) -> Weighing {
             .map(|trial| (*code, trial))
     });
     let Some((code, trial)) = refused else {
+        waits_for_daemon(facts, &mut weighing);
         by_experiment(facts, &mut weighing);
         return weighing;
     };
@@ -85,6 +88,25 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.objects(Weak, "CUDA works in another run", origin);
     }
     weighing
+}
+
+/// The daemon's pipe is there, and cuInit waits at it.
+fn waits_for_daemon(facts: &Facts, weighing: &mut Weighing) {
+    let Some((place, call)) = stuck::cuinit_on_socket(facts) else { return };
+    let pipe = facts.share.mps_pipe.as_seen();
+    let daemon = facts.share.mps_daemon.as_seen().filter(|seen| seen.value);
+    let (statement, origin) = match (pipe, daemon) {
+        (Some(seen), _) => (format!("an MPS daemon's pipe is at {}", seen.value), &seen.origin),
+        (None, Some(seen)) => ("an MPS daemon runs".to_owned(), &seen.origin),
+        (None, None) => return,
+    };
+    weighing.supports(Moderate, statement, origin);
+    let statement = format!("cuInit waits for an answer on a socket, outside the driver: {call}");
+    weighing.supports(Strong, statement, place.origin);
+    if let Some((own, driver, origin)) = newer_client(facts) {
+        let statement = format!("libcuda {own} is newer than driver {driver}");
+        weighing.objects(Moderate, statement, &origin);
+    }
 }
 
 /// It fails in some other way while MPS is in reach, and works without: so libcuda behaves with the
@@ -200,6 +222,17 @@ fn remedy(facts: &Facts) -> Remedy {
             Place::Here,
             format!("ls -ld {pipe}; export CUDA_MPS_PIPE_DIRECTORY={pipe}"),
             "the folder of the daemon that runs; its user must be the client's, or root's daemon",
+        );
+    }
+    if stuck::cuinit_on_socket(facts).is_some() {
+        remedy = remedy.step_to(
+            Place::Host,
+            format!(
+                "export CUDA_MPS_PIPE_DIRECTORY={pipe}; for server in $(echo get_server_list | \
+                 nvidia-cuda-mps-control); do ps -o pid,user,etime,cmd -p $server; done"
+            ),
+            "one user's programs at a time: another user's wait until those have ended; no answer \
+             here means that the daemon itself is stuck",
         );
     }
     remedy

@@ -90,15 +90,12 @@ fn weigh(facts: &Facts) -> Weighing {
 
 /// A client that the daemon does not answer waits on a socket, and in no call of the driver's.
 fn on_socket(facts: &Facts, weighing: &mut Weighing) {
-    let Some((place, _)) = stuck::cuinit(facts) else { return };
-    let call = place.stuck.call.as_deref().unwrap_or_default();
-    let waits =
-        ["recvmsg", "recvfrom", "connect", "sendmsg"].iter().any(|name| call.starts_with(name))
-            || (call.starts_with("read") && call.contains("socket:"))
-            || place.stuck.wchan.as_deref().is_some_and(|wchan| wchan.starts_with("unix_"));
-    if waits {
+    if let Some((place, call)) = stuck::cuinit_on_socket(facts) {
         weighing.supports(Moderate, format!("cuInit waits on a socket: {call}"), place.origin);
-    } else if place.stuck.is_in_driver() {
+    } else if let Some((place, _)) = stuck::cuinit(facts)
+        && place.stuck.is_in_driver()
+    {
+        let call = place.stuck.call.as_deref().unwrap_or_default();
         let statement = format!("the stuck task is in the driver: {call}");
         weighing.objects(Strong, statement, place.origin);
     }
