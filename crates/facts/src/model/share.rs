@@ -13,6 +13,8 @@ pub struct GpuProcess {
     pub kind: String,
     /// Name, possibly cut short.
     pub name: String,
+    /// GPU memory that it holds, in MiB, if the source tells.
+    pub memory_mib: Option<u64>,
 }
 
 impl GpuProcess {

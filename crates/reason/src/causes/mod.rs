@@ -109,6 +109,7 @@ pub static CAUSES: &[&Cause] = &[
     &sandbox::selinux::CAUSE,
     &sandbox::userns::CAUSE,
     &share::compute_mode::CAUSE,
+    &share::memory_full::CAUSE,
     &share::mig_one_per_process::CAUSE,
     &share::mps_unreachable::CAUSE,
     &share::mps_version_skew::CAUSE,

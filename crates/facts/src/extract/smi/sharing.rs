@@ -18,9 +18,18 @@ pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
         if facts.share.processes.len() >= LIMIT {
             break;
         }
-        let process =
-            GpuProcess { gpu: Some(value.gpu), pid: value.pid, kind: value.kind, name: value.name };
-        let known = facts.share.processes.iter().any(|seen| seen.value == process);
+        let process = GpuProcess {
+            gpu: Some(value.gpu),
+            pid: value.pid,
+            kind: value.kind,
+            name: value.name,
+            memory_mib: value.memory_mib,
+        };
+        // A second listing may show it with other memory.
+        let same = |seen: &GpuProcess| {
+            (seen.gpu, seen.pid, &seen.name) == (process.gpu, process.pid, &process.name)
+        };
+        let known = facts.share.processes.iter().any(|seen| same(&seen.value));
         if !known {
             facts.share.processes.push(Seen::new(process, places.at(line)));
         }

@@ -35,6 +35,8 @@ pub struct ProcessRow {
     pub kind: String,
     /// Name, possibly cut short with dots.
     pub name: String,
+    /// GPU memory that it holds, in MiB; `None` where the table has `N/A`.
+    pub memory_mib: Option<u64>,
 }
 
 /// What the header row tells. The words `N/A` and `ERR!` are kept as they stand.

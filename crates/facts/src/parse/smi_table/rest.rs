@@ -25,8 +25,7 @@ pub(super) fn process_row(cell: &str) -> Option<ProcessRow> {
     let pid = head.last()?.parse().ok()?;
     let kind = words.next()?.to_owned();
     let mut name: Vec<&str> = words.collect();
-    if name.last().is_some_and(|word| word.ends_with("MiB") || *word == "N/A") {
-        name.pop();
-    }
-    Some(ProcessRow { gpu, pid, kind, name: name.join(" ") })
+    let memory = name.pop_if(|word| word.ends_with("MiB") || *word == "N/A");
+    let memory_mib = memory.and_then(|word| word.strip_suffix("MiB")?.parse().ok());
+    Some(ProcessRow { gpu, pid, kind, name: name.join(" "), memory_mib })
 }

@@ -6,6 +6,7 @@ use facts::{Facts, Origin};
 use crate::readings;
 
 pub(super) mod compute_mode;
+pub(super) mod memory_full;
 pub(super) mod mig_one_per_process;
 pub(super) mod mps_unreachable;
 pub(super) mod mps_version_skew;
