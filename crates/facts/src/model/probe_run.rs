@@ -4,6 +4,11 @@ use super::task::Hang;
 use crate::observed::Origin;
 use crate::wire::{EXPERIMENT, Outcome, Stuck};
 
+/// How long a probe must have had, in seconds, for its not ending to count. The start of two GPUs
+/// takes half a second (H200, driver 580, persistence mode on), and several at a time wait for each
+/// other.
+const ENOUGH_S: f64 = 1.5;
+
 /// A call that a probe made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbeCall {
@@ -76,8 +81,22 @@ impl ProbeRun {
         self.probe == EXPERIMENT
     }
 
-    /// True when the run did not end by itself.
+    /// True when the run did not end by itself, in a time in which it should have.
     pub fn hung(&self) -> bool {
-        matches!(self.outcome, Outcome::TimedOut | Outcome::Unkillable)
+        match self.outcome {
+            Outcome::TimedOut => !self.was_cut_short(),
+            Outcome::Unkillable => true,
+            Outcome::Returned | Outcome::Crashed | Outcome::NotStarted | Outcome::Malformed => {
+                false
+            }
+        }
+    }
+
+    /// True when the run was given so little time that its end says nothing. On a machine at work
+    /// a probe then stands at whatever it waits for just then, such as a lock of the driver that is
+    /// free a moment later. A run that a trace or a log tells of has no time.
+    pub fn was_cut_short(&self) -> bool {
+        let given = self.seconds > 0.0;
+        self.outcome == Outcome::TimedOut && given && self.seconds < ENOUGH_S
     }
 }

@@ -13,7 +13,10 @@ use crate::symptom::named_cuda_code;
 pub(super) fn cuda(facts: &Facts) -> Line {
     let trials: Vec<&Trial> = facts.cuda.plain().collect();
     if trials.is_empty() {
-        return Line::unknown("cuInit was not tried");
+        return Line::unknown(match cut_short(facts, "cuinit") {
+            Some(time) => format!("cuInit had {time} only, too little for it to end"),
+            None => "cuInit was not tried".to_owned(),
+        });
     }
     if trials.iter().any(|trial| matches!(trial.result, TrialResult::Hung { .. })) {
         return Line::fault(hanging(facts, &trials));
@@ -30,6 +33,12 @@ pub(super) fn cuda(facts: &Facts) -> Line {
     }
     let last = trials.last().map_or_else(String::new, |trial| working(facts, trial));
     Line::ok(last)
+}
+
+/// The time that a probe had, where it was too little for its end to tell anything.
+pub(super) fn cut_short(facts: &Facts, probe: &str) -> Option<String> {
+    let mut runs = facts.unchanged_runs().filter(|run| run.probe == probe);
+    runs.find(|run| run.was_cut_short()).map(|run| format!("{:.0} ms", 1000.0 * run.seconds))
 }
 
 /// How often it returned, and where it is stuck.

@@ -66,7 +66,10 @@ pub(super) fn nvml(facts: &Facts) -> Line {
             NvmlResult::Crashed => return Line::fault("the process dies inside nvmlInit"),
         },
         unseen if facts.nvml.gpus.is_empty() && hung.is_empty() => {
-            return Line::unknown(not_seen("NVML", unseen));
+            return Line::unknown(match super::cuda::cut_short(facts, "nvml") {
+                Some(time) => format!("NVML had {time} only, too little for it to answer"),
+                None => not_seen("NVML", unseen),
+            });
         }
         Observed::Absent(_) | Observed::Denied(..) | Observed::Unknown(_) => {}
     }

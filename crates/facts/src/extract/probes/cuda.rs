@@ -67,6 +67,7 @@ pub(super) fn trial(run: &ProbeRun) -> Option<Trial> {
             let last = run.calls.iter().filter_map(|call| stage(&call.call)).max()?;
             (last, TrialResult::Code(0), "cuInit".to_owned())
         }
+        (None, Outcome::TimedOut) if run.was_cut_short() => return None,
         (None, Outcome::TimedOut | Outcome::Unkillable) => {
             let killable = Some(run.outcome == Outcome::TimedOut);
             let (at, what) = in_flight(run);

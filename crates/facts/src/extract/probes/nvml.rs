@@ -36,6 +36,7 @@ pub(super) fn apply(run: &ProbeRun, facts: &mut Facts) {
 fn unfinished(run: &ProbeRun, facts: &mut Facts) {
     let Some((call, on)) = &run.in_flight else { return };
     let result = match run.outcome {
+        Outcome::TimedOut if run.was_cut_short() => return,
         Outcome::TimedOut | Outcome::Unkillable => NvmlResult::Hung,
         Outcome::Crashed => NvmlResult::Crashed,
         Outcome::Returned | Outcome::NotStarted | Outcome::Malformed => return,
