@@ -37,7 +37,7 @@ impl Errno {
     /// Function not implemented.
     pub const ENOSYS: Errno = Errno(38);
 
-    const NAMES: [(i32, &'static str); 19] = [
+    const NAMES: [(i32, &'static str); 22] = [
         (1, "EPERM"),
         (2, "ENOENT"),
         (4, "EINTR"),
@@ -57,6 +57,9 @@ impl Errno {
         (25, "ENOTTY"),
         (30, "EROFS"),
         (38, "ENOSYS"),
+        (104, "ECONNRESET"),
+        (110, "ETIMEDOUT"),
+        (111, "ECONNREFUSED"),
     ];
 
     /// The symbolic name, such as `EPERM`, or `None` for a number that is not in the small table.

@@ -72,14 +72,19 @@ pub fn cuinit(facts: &Facts) -> Option<(Place<'_>, Hang)> {
 /// cuInit, where it waits for somebody at the other end of a socket, and the call that it waits in.
 /// libcuda has one to the daemon of MPS only.
 pub fn cuinit_on_socket(facts: &Facts) -> Option<(Place<'_>, String)> {
-    const CALLS: [&str; 5] = ["recvmsg", "recvfrom", "connect", "sendmsg", "sendto"];
-    let (place, _) = cuinit(facts)?;
-    let call = place.stuck.call.clone().unwrap_or_default();
-    let waits = CALLS.iter().any(|name| call.starts_with(name))
-        || (call.starts_with("read") && call.contains("socket:"))
-        || place.stuck.wchan.as_deref().is_some_and(|wchan| wchan.starts_with("unix_"));
-    waits.then_some((place, call))
+    let of_cuda = |run: &&ProbeRun| ["cuinit", "strace"].contains(&run.probe.as_str());
+    let runs = facts.probes.iter().filter(of_cuda).filter(|run| run.hung());
+    runs.filter_map(of_run).find_map(|place| {
+        let call = place.stuck.call.clone().unwrap_or_default();
+        let waits = SOCKET_CALLS.iter().any(|name| call.starts_with(name))
+            || (call.starts_with("read") && call.contains("socket"))
+            || place.stuck.wchan.as_deref().is_some_and(|wchan| wchan.starts_with("unix_"));
+        waits.then_some((place, call))
+    })
 }
+
+/// Calls that wait for the other end of a socket.
+const SOCKET_CALLS: [&str; 5] = ["recvmsg", "recvfrom", "connect", "sendmsg", "sendto"];
 
 /// Who may hold what the others wait for: a task that is in the driver, in state D or R, elsewhere
 /// than at least two others which share a place.

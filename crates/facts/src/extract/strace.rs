@@ -13,6 +13,7 @@ use crate::raw::RawItem;
 use crate::wire::{Outcome, Stuck};
 
 mod limits;
+mod mps;
 mod time;
 
 /// The name under which a trace is entered as a run.
@@ -24,7 +25,7 @@ const STORM_OF_UNSHOWN: usize = 2000;
 
 /// Reads a text that may hold a trace.
 pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
-    if ["ioctl(", "/dev/nvidia", "usecs/call"].iter().any(|mark| text.contains(mark)) {
+    if ["ioctl(", "/dev/nvidia", "usecs/call", "sun_path="].iter().any(|mark| text.contains(mark)) {
         let strace = strace::parse(text).value;
         limits::apply(&strace, item, text, facts);
         tell(&strace, item, facts);
@@ -44,11 +45,13 @@ pub(super) fn without_records(text: &str) -> Cow<'_, str> {
 }
 
 fn tell(strace: &Strace, item: &RawItem, facts: &mut Facts) {
-    if strace.calls.is_empty() {
+    let origin = |line: u32| item.origin_of_line(line);
+    mps::apply(strace, &origin, facts);
+    let waits = mps::waits(strace, facts);
+    if strace.calls.is_empty() && waits.is_none() {
         return;
     }
     facts.mentions_gpu = true;
-    let origin = |line: u32| item.origin_of_line(line);
     if let Some(call) = strace.calls.iter().find(|call| call.injected) {
         facts.notes.push(Note {
             text: format!(
@@ -67,7 +70,23 @@ fn tell(strace: &Strace, item: &RawItem, facts: &mut Facts) {
         in_flight(strace, call, &origin, facts);
     } else if let Some((call, count)) = storm(strace) {
         repeated(strace, call, count, exited, &origin, facts);
+    } else if let Some(standing) = waits {
+        let text = format!("the trace ends in {}, which did not return", standing.place);
+        facts.notes.push(Note { text, origin: origin(standing.line) });
+        hung(standing, &origin, facts);
     }
+}
+
+/// Where a traced program stands at the end.
+struct Standing {
+    line: u32,
+    thread: Option<u32>,
+    /// The call and what it is made on.
+    in_flight: (String, Option<String>),
+    /// Both in words.
+    place: String,
+    /// That it hangs there is a hang of cuInit.
+    of_cuda: bool,
 }
 
 /// UVM's requests that the system call itself refused, or that have a status that is no success.
@@ -108,40 +127,53 @@ fn last_in_flight(strace: &Strace) -> Option<&Traced> {
     strace.calls.iter().rfind(|call| call.end == End::InFlight && !exited(call))
 }
 
+impl Standing {
+    /// In a call of the driver's; how that is to be put is left to the caller.
+    fn at(strace: &Strace, call: &Traced) -> Standing {
+        let words = call.words();
+        Standing {
+            line: call.line,
+            thread: call.thread,
+            of_cuda: strace.loads_cuda || words.starts_with("UVM_"),
+            in_flight: (words, Some(call.node.path.clone())),
+            place: String::new(),
+        }
+    }
+}
+
 fn in_flight(strace: &Strace, call: &Traced, origin: &dyn Fn(u32) -> Origin, facts: &mut Facts) {
-    let origin = origin(call.line);
     let (words, node) = (call.words(), &call.node.path);
-    if let Some(library) = &call.interposer {
-        facts.library.interposers.push((library.clone(), origin.clone()));
-        facts.notes.push(Note {
-            text: format!("the trace ends in {words}, which {library} was asked and has not done"),
-            origin: origin.clone(),
-        });
+    let mut standing = Standing::at(strace, call);
+    let text = if let Some(library) = &call.interposer {
+        facts.library.interposers.push((library.clone(), origin(call.line)));
+        standing.in_flight = (format!("a request that {library} holds"), None);
         // It is no place in the driver, by whatever name the request goes.
-        return hung(strace, call, &format!("user space, in {library}"), origin, facts);
-    }
-    if call.is_open() {
-        facts.node.opens.insert(node.clone(), (NodeOpen::Hung, origin.clone()));
-    }
-    facts.notes.push(Note {
-        text: format!("the trace ends in {words} on {node}, which was entered and did not return"),
-        origin: origin.clone(),
-    });
-    let verb = if call.asked.is_some() { "ioctl " } else { "" };
-    hung(strace, call, &format!("{verb}{words} on {node}"), origin, facts);
+        standing.place = format!("user space, in {library}");
+        format!("the trace ends in {words}, which {library} was asked and has not done")
+    } else {
+        if call.is_open() {
+            facts.node.opens.insert(node.clone(), (NodeOpen::Hung, origin(call.line)));
+        }
+        let verb = if call.asked.is_some() { "ioctl " } else { "" };
+        standing.place = format!("{verb}{words} on {node}");
+        format!("the trace ends in {words} on {node}, which was entered and did not return")
+    };
+    facts.notes.push(Note { text, origin: origin(call.line) });
+    hung(standing, origin, facts);
 }
 
 /// Enters the end of the trace as a run that hung, and as a trial where it is one of cuInit.
-fn hung(strace: &Strace, call: &Traced, place: &str, origin: Origin, facts: &mut Facts) {
-    let tid = call.thread.unwrap_or(0);
+fn hung(standing: Standing, origin: &dyn Fn(u32) -> Origin, facts: &mut Facts) {
+    let origin = origin(standing.line);
+    let tid = standing.thread.unwrap_or(0);
     let stuck = Stuck {
         pid: tid,
         tid,
         state: "?".to_owned(),
-        call: Some(place.to_owned()),
+        call: Some(standing.place),
         ..Stuck::default()
     };
-    if strace.loads_cuda || call.words().starts_with("UVM_") {
+    if standing.of_cuda {
         facts.cuda.trials.push(Trial {
             stage: Stage::Init,
             result: TrialResult::Hung { killable: None },
@@ -160,12 +192,9 @@ fn hung(strace: &Strace, call: &Traced, place: &str, origin: Origin, facts: &mut
         outcome: Outcome::TimedOut,
         code: None,
         seconds: 0.0,
-        pid: call.thread,
+        pid: standing.thread,
         calls: Vec::new(),
-        in_flight: Some(match &call.interposer {
-            Some(library) => (format!("a request that {library} holds"), None),
-            None => (call.words(), Some(call.node.path.clone())),
-        }),
+        in_flight: Some(standing.in_flight),
         stuck: Some(stuck),
         notes: Vec::new(),
         end_notes: Vec::new(),
@@ -197,17 +226,17 @@ fn repeated(
     origin: &dyn Fn(u32) -> Origin,
     facts: &mut Facts,
 ) {
-    let origin = origin(call.line);
     let place = format!("{} on {}", call.words(), call.node.path);
     facts.notes.push(Note {
         text: format!(
             "{place} is called {count} times in a row: a library asks again and again, as it does \
              when the driver answers EAGAIN or NV_ERR_BUSY_RETRY"
         ),
-        origin: origin.clone(),
+        origin: origin(call.line),
     });
     if !exited {
-        hung(strace, call, &format!("a loop of {place}"), origin, facts);
+        let place = format!("a loop of {place}");
+        hung(Standing { place, ..Standing::at(strace, call) }, origin, facts);
     }
 }
 

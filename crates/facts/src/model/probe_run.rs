@@ -5,9 +5,8 @@ use crate::observed::Origin;
 use crate::wire::{EXPERIMENT, Outcome, Stuck};
 
 /// How long a probe must have had, in seconds, for its not ending to count. The start of two GPUs
-/// takes half a second (H200, driver 580, persistence mode on), and several at a time wait for each
-/// other.
-const ENOUGH_S: f64 = 1.5;
+/// takes half a second (H200, driver 580, persistence mode on).
+const ENOUGH_S: f64 = 1.0;
 
 /// A call that a probe made.
 #[derive(Debug, Clone, PartialEq)]

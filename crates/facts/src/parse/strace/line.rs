@@ -141,7 +141,8 @@ fn unfinished(rest: &str) -> Option<&str> {
     let end = marks.iter().filter_map(|mark| rest.find(mark)).min();
     let arguments = rest.get(..end.unwrap_or(rest.len()))?;
     // Prose with a parenthesis is no call: one of strace has a comma, a descriptor or nothing.
-    let is_call = end.is_some() || arguments.contains(", ") || rest.is_empty();
+    let is_call =
+        end.is_some() || arguments.contains(", ") || arguments.ends_with(',') || rest.is_empty();
     is_call.then_some(arguments)
 }
 

@@ -11,11 +11,14 @@ pub mod driver_call;
 mod line;
 pub(crate) mod recorded;
 mod requests;
+mod sockets;
 
 use std::collections::BTreeMap;
 
 use self::driver_call::{Asked, Node};
 use self::line::{Content, Line};
+use self::sockets::Sockets;
+pub use self::sockets::{Connection, Wait};
 use super::{Parsed, numbered};
 use crate::observed::Errno;
 
@@ -46,6 +49,10 @@ pub struct Strace {
     pub follows: bool,
     /// ioctls on descriptors whose opening the trace does not show: the first line, how many.
     pub unassigned: Option<(u32, u32)>,
+    /// Attempts to connect to local sockets.
+    pub connections: Vec<Connection>,
+    /// Who waits at one when the trace ends.
+    pub waits: Vec<Wait>,
     /// The line of the heading of `strace -c`, and how many ioctls that counts.
     pub counted: Option<(u32, u64)>,
 }
@@ -128,7 +135,7 @@ pub fn parse(text: &str) -> Parsed<Strace> {
             break;
         }
     }
-    Parsed { value: reader.strace, complaints: parsed.complaints }
+    Parsed { value: reader.finish(), complaints: parsed.complaints }
 }
 
 #[derive(Default)]
@@ -136,6 +143,7 @@ struct Reader {
     strace: Strace,
     /// What descriptors lead to, for traces without `-y`.
     nodes: BTreeMap<u32, Node>,
+    sockets: Sockets,
     /// The call that each thread is in.
     entered: BTreeMap<Option<u32>, Entered>,
     /// The first thread that a line names.
@@ -144,6 +152,7 @@ struct Reader {
 
 /// A call that was entered and did not return yet.
 struct Entered {
+    line: u32,
     name: String,
     /// Its place in the list, when it is one to the driver.
     index: Option<usize>,
@@ -164,15 +173,16 @@ impl Reader {
                 }
                 let index = self.enter(number, line.thread, name, arguments);
                 if let Some(result) = result {
-                    self.leave(index, name, arguments, result);
+                    self.leave(number, index, name, arguments, result);
                 } else {
                     let (name, arguments) = ((*name).to_owned(), (*arguments).to_owned());
-                    self.entered.insert(line.thread, Entered { name, index, arguments });
+                    let entered = Entered { line: number, name, index, arguments };
+                    self.entered.insert(line.thread, entered);
                 }
             }
             Content::Resumed { name, result } => {
                 if let Some(entered) = self.resumed(line.thread, name) {
-                    self.leave(entered.index, name, &entered.arguments, result);
+                    self.leave(entered.line, entered.index, name, &entered.arguments, result);
                 }
             }
             Content::Ended { killed_by } => {
@@ -271,8 +281,18 @@ impl Reader {
         }
     }
 
-    fn leave(&mut self, index: Option<usize>, name: &str, text: &str, result: &line::Outcome<'_>) {
+    fn leave(
+        &mut self,
+        line: u32,
+        index: Option<usize>,
+        name: &str,
+        text: &str,
+        result: &line::Outcome<'_>,
+    ) {
         self.follow(name, text, result);
+        if matches!(name, "connect" | "close") {
+            self.sockets.leave(line, name, &arguments::split(text), result);
+        }
         let Some(call) = index.and_then(|index| self.strace.calls.get_mut(index)) else { return };
         call.seconds = result.seconds;
         call.end = match (result.value, result.errno) {
@@ -282,6 +302,18 @@ impl Reader {
             (Some(value), None) => End::Returned(value),
             (None, None) => End::InFlight,
         };
+    }
+
+    /// What is left when the text ends.
+    fn finish(mut self) -> Strace {
+        let waits = self.entered.iter().filter_map(|(thread, entered)| {
+            let words = arguments::split(&entered.arguments);
+            let path = self.sockets.awaited(&entered.name, &words)?;
+            Some(Wait { line: entered.line, thread: *thread, call: entered.name.clone(), path })
+        });
+        self.strace.waits = waits.collect();
+        self.strace.connections = self.sockets.connections;
+        self.strace
     }
 
     /// Keeps the table of descriptors.

@@ -91,7 +91,11 @@ fn weigh(facts: &Facts) -> Weighing {
 /// A client that the daemon does not answer waits on a socket, and in no call of the driver's.
 fn on_socket(facts: &Facts, weighing: &mut Weighing) {
     if let Some((place, call)) = stuck::cuinit_on_socket(facts) {
-        weighing.supports(Moderate, format!("cuInit waits on a socket: {call}"), place.origin);
+        // A daemon that serves somebody else, or hangs itself, leaves its client waiting as well.
+        let compat =
+            facts.library.cuda.value().is_some_and(|file| file.kind == LibraryKind::Compat);
+        let strength = if compat || newer_client(facts).is_some() { Moderate } else { Weak };
+        weighing.supports(strength, format!("cuInit waits on a socket: {call}"), place.origin);
     } else if let Some((place, _)) = stuck::cuinit(facts)
         && place.stuck.is_in_driver()
     {

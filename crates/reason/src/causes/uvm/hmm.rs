@@ -168,8 +168,10 @@ fn stuck(run: &ProbeRun, weighing: &mut Weighing) {
         let statement = "the process is busy in user space: it repeats a call that answers";
         weighing.objects(Strong, statement, &run.origin);
     } else if let Some(call) = &stuck.call {
+        // Whoever waits in the driver may wait for one that is stuck in nvidia_uvm.
+        let strength = if call.contains("socket") { Strong } else { Moderate };
         weighing.objects(
-            Moderate,
+            strength,
             format!("the stuck task is in {call}, not in nvidia_uvm"),
             &run.origin,
         );
