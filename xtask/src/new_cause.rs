@@ -26,6 +26,9 @@ pub(crate) fn create(root: &Path, id: &str) -> Result<()> {
     fs::write(&file, source(id, layer))?;
     register_in_layer(&causes.join(layer).join("mod.rs"), layer, &module)?;
     register_in_catalogue(&causes.join("mod.rs"), layer, &module)?;
+    let ids = root.join("crates/reason/tests/catalogue_ids.txt");
+    let known = fs::read_to_string(&ids).context("the list of ids")?;
+    fs::write(&ids, with_sorted_line(&known, "", id))?;
     for (case, text) in [("fires", case_text(id, true)), ("near-miss", case_text(id, false))] {
         let folder = root.join("cases").join(id).join(case).join("text");
         fs::create_dir_all(&folder)?;
@@ -109,12 +112,16 @@ mod tests {
     fn a_scaffolded_cause_has_its_file_its_lines_and_its_cases() {
         let folder = tempfile::tempdir().unwrap();
         let causes = folder.path().join("crates/reason/src/causes");
+        let ids = folder.path().join("crates/reason/tests/catalogue_ids.txt");
         fs::create_dir_all(&causes).unwrap();
+        fs::create_dir_all(ids.parent().unwrap()).unwrap();
+        fs::write(&ids, "firmware.a\nuvm.b\n").unwrap();
         fs::copy(root().join("crates/reason/src/causes/mod.rs"), causes.join("mod.rs")).unwrap();
         create(folder.path(), "kernel.made-up").unwrap();
         let catalogue = fs::read_to_string(causes.join("mod.rs")).unwrap();
         assert!(catalogue.contains("mod kernel;"));
         assert!(catalogue.contains("    &kernel::made_up::CAUSE,"));
+        assert_eq!(fs::read_to_string(&ids).unwrap(), "firmware.a\nkernel.made-up\nuvm.b\n");
         let source = fs::read_to_string(causes.join("kernel/made_up.rs")).unwrap();
         assert!(source.contains("id: \"kernel.made-up\"") && source.contains("Layer::Kernel"));
         assert!(folder.path().join("cases/kernel.made-up/near-miss/case.toml").exists());

@@ -2,6 +2,7 @@
  *
  * storm: asks again and again by ioctl, as a library does that is told to.
  * busy: computes for ever.
+ * spin: is for ever inside the kernel, which computes for it: one call takes most of a second.
  * flags: enters an ioctl, which on a frozen file system sleeps in state D.
  * fault: sleeps in an ioctl whose answer has nowhere to go, as one in UVM that waits.
  * lock: one thread takes the lock of the process's memory and sleeps while it holds it, so that
@@ -25,6 +26,7 @@
 enum { PAGE = 4096, UVM_RELEASE_VA = 2 };
 
 static char *shared;
+static char numbers[1 << 28];
 
 /* Writing to a page of a frozen file sleeps in the fault. */
 static void *touch(void *nothing) {
@@ -56,6 +58,12 @@ static void fault(int file) {
   ioctl(file, UVM_RELEASE_VA, page);
 }
 
+static void spin(void) {
+  int random = open("/dev/urandom", O_RDONLY);
+  while (read(random, numbers, sizeof numbers) > 0) {
+  }
+}
+
 static void lock(int file) {
   pthread_t thread;
   pthread_create(&thread, 0, touch, 0);
@@ -85,6 +93,7 @@ int main(int count, char **words) {
     }
   if (!strcmp(how, "flags")) set_flags(file);
   if (!strcmp(how, "fault")) fault(file);
+  if (!strcmp(how, "spin")) spin();
   if (!strcmp(how, "lock")) lock(file);
   return 0;
 }

@@ -16,6 +16,7 @@ use crate::common::{Outcome, Report, is_root, skipped, test};
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         test("stuck_a_storm_of_ioctls_is_no_spin_and_no_loop", storm_and_loop),
+        test("stuck_a_spin_in_the_kernel_is_told_apart", spin),
         test("stuck_a_task_in_state_d_is_named_with_its_call", asleep),
         test("stuck_a_call_that_waits_is_named", waits),
         test("stuck_a_task_that_locks_its_own_memory_holds_nobody", locked),
@@ -202,6 +203,18 @@ fn storm_and_loop() -> Outcome {
         // Tasks of other tests may hang at the same time.
         let hangs = report.json["symptoms"].to_string().contains(&format!("pid {busy}"));
         report.must(!hangs, "a program that computes is no hang")
+    })
+}
+
+/// One that the kernel computes for makes no calls and takes no time of its own.
+fn spin() -> Outcome {
+    staged(|stage| {
+        let pid = stage.hang("spin", "/dev/nvidiactl")?;
+        let (_, task) = stage.check(&[], pid, |task| task["hang"] == "spins-in-kernel")?;
+        must(task["state"] == "R", "it runs", &task)?;
+        let share = |key: &str| task[key].as_f64().unwrap_or(f64::NAN);
+        must(share("system_share") > 10.0 * share("user_share"), "for the kernel", &task)?;
+        must(task["descriptors"][0] == "/dev/nvidiactl", "its node", &task)
     })
 }
 
