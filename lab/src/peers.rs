@@ -137,12 +137,13 @@ impl Peer {
             _ => {}
         }
         let low = said.to_lowercase();
-        let well = ran.end == End::Status(0)
-            && match self.well {
-                Well::Status => true,
-                Well::Words(words) => said.contains(words),
-                Well::NothingNew => nothing_new,
-            };
+        let status = ran.end == End::Status(0);
+        let well = match self.well {
+            Well::Status => status,
+            Well::Words(words) => status && said.contains(words),
+            // Its status may tell of what it complains of without a fault as well.
+            Well::NothingNew => nothing_new,
+        };
         if words.iter().any(|word| low.contains(&word.to_lowercase())) {
             return Word::Named;
         }
@@ -159,13 +160,16 @@ fn said(ran: &Ran) -> String {
 fn new_complaint<'said>(said: &'said str, usual: &str) -> Option<&'said str> {
     let shape = |line: &str| line.chars().filter(|ch| !ch.is_ascii_digit()).collect::<String>();
     let usual: Vec<String> = usual.lines().map(shape).collect();
+    // A line may say of itself that it is no complaint: `PASS platform.hardware  no …`.
+    let fine = |line: &str| ["PASS", "SKIP", "\u{2705}"].iter().any(|mark| line.starts_with(mark));
     let speaks = |line: &str| {
         let low = line.to_lowercase();
         let words =
             ["error", "fail", "unable", "couldn't", "warn", "not ", "no ", "unknown", "\u{274c}"];
         words.iter().any(|word| low.contains(word))
     };
-    said.lines().find(|line| speaks(line) && !usual.contains(&shape(line)))
+    let mut lines = said.lines().map(str::trim_start);
+    lines.find(|line| !fine(line) && speaks(line) && !usual.contains(&shape(line)))
 }
 
 /// Words of which one in a tool's output names the cause. Generous: a tool that prints the node's
