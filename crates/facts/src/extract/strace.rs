@@ -8,7 +8,7 @@ use crate::model::cuda::{Stage, Trial, TrialResult};
 use crate::model::node::NodeOpen;
 use crate::model::{Facts, Note, ProbeRun};
 use crate::observed::{Origin, Seen};
-use crate::parse::strace::{self, End, Strace, Traced, recorded};
+use crate::parse::strace::{self, End, Strace, Traced, recorded, told};
 use crate::raw::RawItem;
 use crate::wire::{Outcome, Stuck};
 
@@ -33,15 +33,21 @@ pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
     if text.contains("\"record\":") {
         tell(&recorded::parse(text).value, item, facts);
     }
+    if told::may_hold(text) {
+        tell(&told::parse(text).value, item, facts);
+    }
 }
 
 /// A text without the lines of a trace by gpudx, which are no prose. Lines stay where they are.
 pub(super) fn without_records(text: &str) -> Cow<'_, str> {
-    if !text.contains("\"record\":") {
+    let (has_records, has_lines) = (text.contains("\"record\":"), told::may_hold(text));
+    if !has_records && !has_lines {
         return Cow::Borrowed(text);
     }
+    let is_trace =
+        |line: &str| (has_records && recorded::is_line(line)) || (has_lines && told::is_line(line));
     let kept = text.split_inclusive('\n');
-    Cow::Owned(kept.map(|line| if recorded::is_line(line) { "\n" } else { line }).collect())
+    Cow::Owned(kept.map(|line| if is_trace(line) { "\n" } else { line }).collect())
 }
 
 fn tell(strace: &Strace, item: &RawItem, facts: &mut Facts) {

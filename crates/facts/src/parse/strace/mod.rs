@@ -12,6 +12,7 @@ mod line;
 pub(crate) mod recorded;
 mod requests;
 mod sockets;
+pub(crate) mod told;
 
 use std::collections::BTreeMap;
 
