@@ -1,4 +1,4 @@
-//! `--save`: a bundle that `gpudx read` takes.
+//! `--save`: a bundle that `gpudx read` takes, as it takes the lines that people see.
 
 use std::process::{Command, Stdio};
 
@@ -43,13 +43,22 @@ fn in_flight() -> Outcome {
         return Err(format!("no bundle: {:?} {said}", output.status).into());
     }
     let names = std::fs::read_dir(folder.path())?.count();
-    let report = read(&file)?;
+    // What people paste is the lines that they saw.
+    let pasted = folder.path().join("pasted.txt");
+    std::fs::write(&pasted, &output.stderr)?;
+    for input in [&file, &pasted] {
+        let report = read(input)?;
+        if !is_stuck_in_open(&report) {
+            return Err(format!("{}: {report:#}", input.display()).into());
+        }
+    }
+    if names == 1 { Ok(()) } else { Err(format!("{names} files").into()) }
+}
+
+fn is_stuck_in_open(report: &Value) -> bool {
     let probes = report["probes"].as_array().map(Vec::as_slice).unwrap_or_default();
     let stuck = probes.iter().find_map(|probe| probe["stuck"]["call"].as_str());
-    if names == 1 && stuck.is_some_and(|call| call.contains("open on /dev/nvidia-uvm")) {
-        return Ok(());
-    }
-    Err(format!("{names} files; {report:#}").into())
+    stuck.is_some_and(|call| call.contains("open on /dev/nvidia-uvm"))
 }
 
 fn overwrites_nothing() -> Outcome {
