@@ -7,6 +7,7 @@ use crate::diagnose::Finding;
 use crate::readings;
 use crate::symptom::{Symptom, SymptomId};
 use crate::weigh::Verdict;
+use crate::xid_burst;
 
 mod cuda;
 mod driver;
@@ -67,7 +68,7 @@ pub fn layer_lines(facts: &Facts, symptoms: &[Symptom], findings: &[Finding]) ->
             (Some(_), Some(line)) if line.status == LayerStatus::Fault => Some(line),
             (Some(said), _) => Some(Line::fault(said)),
             (None, Some(line)) => Some(line),
-            (None, None) => None,
+            (None, None) => of_a_program(layer, symptoms),
         };
         let blocked = lower_fault.filter(|_| layer == Layer::Framework);
         match (line, blocked) {
@@ -124,9 +125,23 @@ fn fault(
 ) -> Option<String> {
     let likely =
         |finding: &&Finding| finding.cause.layer == layer && finding.verdict >= Verdict::Likely;
-    let symptom = symptoms.iter().find(|symptom| shows_in(symptom.id, facts) == layer);
+    let here = |symptom: &&Symptom| shows_in(symptom.id, facts) == layer;
+    let symptom = symptoms.iter().find(|symptom| here(symptom) && !is_of_a_program(symptom));
     let cause = findings.iter().find(likely).filter(|_| layer != Layer::Uvm);
     cause.map(|finding| finding.cause.claim.to_owned()).or_else(|| Some(symptom?.summary.clone()))
+}
+
+/// An Xid by which the driver reports what a program did wrong. It may be a sign of the GPU, and by
+/// itself is none.
+fn is_of_a_program(symptom: &Symptom) -> bool {
+    let number = symptom.code.and_then(|code| u32::try_from(code).ok());
+    symptom.id == SymptomId::GpuFaulted && number.is_some_and(xid_burst::is_application)
+}
+
+fn of_a_program(layer: Layer, symptoms: &[Symptom]) -> Option<Line> {
+    let symptom = symptoms.iter().find(|symptom| is_of_a_program(symptom))?;
+    let summary = format!("{}, as of a program's own fault", symptom.summary);
+    (layer == Layer::Gpu).then(|| Line::unknown(summary))
 }
 
 /// The layer in which a symptom is met.
@@ -202,4 +217,28 @@ fn sandbox(facts: &Facts) -> Option<Line> {
         Some(_) | None => "",
     };
     Some(Line::ok(format!("{}{filter}", kind.name())))
+}
+
+#[cfg(test)]
+mod tests {
+    use facts::raw::{ItemName, RawItem, RawSet};
+
+    use super::*;
+    use crate::diagnose;
+
+    fn gpu_line(log: &str) -> LayerLine {
+        let item = RawItem::new(ItemName::Text("dmesg.txt".to_owned()), log.as_bytes());
+        let facts = facts::extract(&RawSet::from_iter([item]));
+        let lines = diagnose::diagnose(&facts).layers;
+        lines.into_iter().find(|line| line.layer == Layer::Gpu).expect("a line of the GPU")
+    }
+
+    #[test]
+    fn what_a_program_did_is_no_fault_of_the_gpu() {
+        let xid = |number: u32| {
+            format!("[   12.1] NVRM: Xid (PCI:0000:01:00): {number}, pid=2551, name=python3\n")
+        };
+        assert_eq!(gpu_line(&xid(31)).status, LayerStatus::Unknown);
+        assert_eq!(gpu_line(&xid(48)).status, LayerStatus::Fault);
+    }
 }
