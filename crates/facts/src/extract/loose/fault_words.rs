@@ -18,6 +18,10 @@ pattern! {
 pattern! {
     PATH = r#"(?i)(?:fulfil mount request: (?:open|stat)|error stat'ing file|error mounting|failed to stat CDI host device|error gathering device information while adding custom device|(?:crun|runc|OCI runtime)[^\n]{0,120}?: (?:cannot |error )?(?:stat|open|access)) [`'"]?(?P<path>/[^\s`'":]+)[`'"]?[^\n]{0,400}?no such file or directory"#
 }
+pattern! {
+    /// libnvidia-container looks for the nodes of the driver on the host, whatever a spec says.
+    NODE = r"(?i)mount error: stat failed: (?P<path>/dev/nvidia[\w\-/]*): no such file or directory"
+}
 pattern! { LIBRARY = r"(?i)load library failed: (?P<library>lib[\w\-]+\.so[.\d]*)" }
 pattern! {
     RUNTIME = r#"(?i)(?P<said>could not select device driver "(?:nvidia)?"|(?:unknown or invalid runtime name|unknown runtime specified):? "?nvidia|unknown runtime "?nvidia|no runtime for "?nvidia"? is configured|nvidia-container-(?:runtime(?:-hook)?|cli)"?: (?:executable file not found|no such file)|exec: "nvidia-container-runtime(?:-hook)?": [^\n]{0,40}not found)"#
@@ -73,6 +77,9 @@ pub(super) fn faults(window: &str, first_line: usize) -> Vec<EngineFault> {
     if let Some(matched) = here(&UNKNOWN) {
         let device = ["a", "b", "c", "cdi"].iter().find_map(|name| matched.name(name));
         found.extend(device.map(|device| EngineFault::CdiUnknown(device.as_str().to_owned())));
+    }
+    if let Some(path) = group(&NODE, "path") {
+        found.push(EngineFault::NodeMissing(path));
     }
     if let Some(path) = group(&PATH, "path") {
         found.push(EngineFault::PathMissing(path));
@@ -184,6 +191,12 @@ mod tests {
                 "Error: crun: cannot stat `/usr/lib64/libnvidia-opencl.so.560.35.03`: No such file or directory: OCI runtime attempted to invoke a command that was not found"
             ),
             EngineFault::PathMissing("/usr/lib64/libnvidia-opencl.so.560.35.03".into())
+        );
+        assert_eq!(
+            one(
+                "nvidia-container-cli: mount error: stat failed: /dev/nvidia-modeset: no such file or directory"
+            ),
+            EngineFault::NodeMissing("/dev/nvidia-modeset".into())
         );
         assert_eq!(
             one(

@@ -133,6 +133,7 @@ fn kind(fault: &EngineFault) -> &'static str {
         | EngineFault::NoDeviceController
         | EngineFault::UnknownDevice(_)
         | EngineFault::HookLacksLibrary(_)
+        | EngineFault::NodeMissing(_)
         | EngineFault::MknodRefused(_) => "cli",
     }
 }

@@ -14,13 +14,20 @@ pattern! {
 pattern! { SUPPORTS = r"supports CUDA capabilities (?P<list>sm_\d+\w?(?:[ ,]+(?:sm|compute)_\d+\w?)*)" }
 pattern! { TOO_OLD = r"(?i)driver on your system is too old \(found version (?P<found>\d+)\)" }
 pattern! {
+    /// The container tools' word on an image that asks for more than the driver has.
+    IMAGE_TOO_NEW = r"unsupported CUDA version: driver (?P<found>\d+\.\d+) < image \d+\.\d+"
+}
+pattern! {
     MISMATCH = r"(?i)detected CUDA version \((?P<toolkit>[\d.]+)\) mismatches the version that was used to compile\s*PyTorch \((?P<framework>[\d.]+)\)"
 }
 pattern! { SYMBOL = r"(?P<library>[\w./+\-]+\.so[\w.]*): undefined symbol: (?P<symbol>\w+)" }
 pattern! {
     MISSING = r"(?P<library>lib(?:cudart|cublas|cublasLt|cudnn|cufft|curand|cusparse|cusolver|nvrtc|nccl|nvJitLink)[\w.\-]*\.so[\w.]*): cannot open shared object file"
 }
-pattern! { DRIVER_MISSING = r"(?P<library>libcuda\.so[.\d]*|libnvidia-ml\.so[.\d]*): cannot open shared object file" }
+pattern! {
+    /// The loader's words, and those of TensorFlow before them, which a narrow terminal cuts off.
+    DRIVER_MISSING = r"(?P<library>libcuda\.so[.\d]*|libnvidia-ml\.so[.\d]*)(?:: cannot open shared object file|'; dlerror: \S+: c)"
+}
 pattern! { MAPPED = r"(?P<path>/[\w./+\-]*/libcuda\.so[.\d]*)" }
 pattern! {
     TORCH = r"(?i)\b(?:py)?torch(?:\s+version)?\s*(?:==|:|=|\s)\s*v?(?P<version>\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|a|rc)\d*)?(?:\+\w+)?)"
@@ -79,6 +86,9 @@ fn message(line: &Line<'_>) -> Option<FrameworkMessage> {
     if let Some(found) = group(&TOO_OLD, text, "found") {
         let found = found.parse().ok().and_then(CudaVersion::from_api);
         return Some(FrameworkMessage::DriverTooOld { found });
+    }
+    if let Some(found) = group(&IMAGE_TOO_NEW, text, "found") {
+        return Some(FrameworkMessage::DriverTooOld { found: CudaVersion::parse(found) });
     }
     if text.contains("not compiled with CUDA enabled") {
         return Some(FrameworkMessage::NotCompiledWithCuda);

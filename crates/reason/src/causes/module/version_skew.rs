@@ -150,7 +150,10 @@ fn log(facts: &Facts, sides: &Sides, weighing: &mut Weighing) {
         return;
     };
     let loaded = readings::driver_version(facts).map(|seen| seen.value.to_string());
-    let stale = matches!((&loaded, &module), (Some(loaded), Some(module)) if loaded != module);
+    // What somebody says that he installed is no word of the module's.
+    let first_hand = facts.module.version().is_some() || readings::nvml_works(facts).is_some();
+    let other = matches!((&loaded, &module), (Some(loaded), Some(module)) if loaded != module);
+    let stale = first_hand && other;
     let module = module.or(loaded);
     let statement = match &module {
         Some(module) => format!("API mismatch in the kernel log: client {client}, module {module}"),

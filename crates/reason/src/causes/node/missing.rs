@@ -1,7 +1,7 @@
 //! `node.missing`
 
 use facts::model::engine::EngineFault;
-use facts::{Facts, Layer, Observed, Origin};
+use facts::{Facts, Layer, Observed, Origin, Seen};
 
 use super::{
     Role, all_needed, harmless, matching_failure, nodes_in_question, other_failure, role, short,
@@ -94,6 +94,10 @@ fn weigh(facts: &Facts) -> Weighing {
 
 /// An engine that is to pass a node on and does not find it on its host.
 fn by_the_engine(facts: &Facts, weighing: &mut Weighing) {
+    if let Some(seen) = not_on_the_host(facts) {
+        let statement = format!("the container tools find no {} on the host", seen.value);
+        weighing.confirms(statement, &seen.origin);
+    }
     let node = engine::fault(facts, |fault| match fault {
         EngineFault::PathMissing(path) => path.strip_prefix("/dev/").map(str::to_owned),
         _ => None,
@@ -107,6 +111,14 @@ fn by_the_engine(facts: &Facts, weighing: &mut Weighing) {
         weighing.supports(Moderate, statement, origin);
     }
     weighing.needs(Need::CharMajors);
+}
+
+/// A node that the container tools looked for on the host.
+fn not_on_the_host(facts: &Facts) -> Option<Seen<String>> {
+    engine::fault(facts, |fault| match fault {
+        EngineFault::NodeMissing(path) => Some(path.clone()),
+        _ => None,
+    })
 }
 
 /// A node that a person says is not there, which nobody has looked for here.
@@ -284,7 +296,10 @@ fn bare_container(facts: &Facts, missing: &[Missing], weighing: &mut Weighing) {
 
 fn remedy(facts: &Facts) -> Remedy {
     let missing: Vec<String> = missing_nodes(facts).into_iter().map(|node| node.path).collect();
-    let remedy = if sandbox::container(facts).is_some() {
+    let on_host = not_on_the_host(facts).map(|seen| seen.value);
+    let remedy = if let Some(path) = on_host.filter(|_| missing.is_empty()) {
+        on_the_machine(facts, &[path])
+    } else if sandbox::container(facts).is_some() {
         sandbox::request_gpus(facts, sandbox::recreate())
             .undo("take the lines or options out again and start the container anew")
     } else {
@@ -321,6 +336,9 @@ fn on_the_machine(facts: &Facts, missing: &[String]) -> Remedy {
 
 /// The option of nvidia-modprobe that makes this node.
 fn modprobe_option(path: &str) -> Option<String> {
+    if path == MODESET {
+        return Some("-m".to_owned());
+    }
     match role(path)? {
         Role::Uvm => Some("-u".to_owned()),
         Role::Gpu(minor) => Some(format!("-c {minor}")),
@@ -328,7 +346,14 @@ fn modprobe_option(path: &str) -> Option<String> {
     }
 }
 
+/// The node of nvidia_modeset, which is no compute program's; containers that draw ask for it.
+const MODESET: &str = "/dev/nvidia-modeset";
+
 fn mknod(facts: &Facts, path: &str) -> String {
+    if path == MODESET {
+        // kernel-open/nvidia-modeset: NV_CONTROL_DEVICE_MINOR - 1.
+        return format!("mknod -m 666 {path} c 195 254");
+    }
     if let Some((major, minor, _)) = readings::expected_numbers(facts, path) {
         return format!("mknod -m 666 {path} c {major} {minor}");
     }

@@ -52,6 +52,10 @@ fn weigh(facts: &Facts) -> Weighing {
     let died = facts.process.refused(Refusal::BusError);
     if let Some(origin) = refused {
         weighing.supports(Strong, "a segment of shared memory could not be created", origin);
+        // NCCL names the size where the file could be made and not be filled (src/misc/shmutils.cc).
+        if origin.excerpt.contains("(size ") {
+            weighing.supports(Moderate, "its file could be made, and not be filled", origin);
+        }
     }
     if let Some(origin) = died {
         weighing.supports(Moderate, "a process died of a bus error", origin);

@@ -28,7 +28,7 @@ pattern! {
 }
 pattern! { FAILS = r"(?i)\b(?:fails?|failed|failing|crash\w*|errors? out|can(?:not|'t) use|does(?:n['’]t| not) work|broken|no CUDA peer traffic)\b" }
 pattern! {
-    WORKS = r"(?i)\b(?:works?|worked|working|completes?|completed|finish\w*|fixe[sd]|fix(?:es|ed)? (?:it|this)|cures?|cured|solve[sd]|resolve[sd]|succeeds?|succeeded|pass(?:es|ed)?|runs? (?:fine|through|ok|well)|ran fine|(?:is|are|was) (?:fine|ok|well|gone)|all is well|no (?:more )?hangs?|goes away|went away|until|unless|no longer hangs?|makes? it work|helps|helped|masks?|go(?:es)? through|went through|runs? again|(?:trains?|starts?|loads?|serves?|does|doing) fine)\b"
+    WORKS = r"(?i)\b(?:works?|worked|working|work-?arounds?|completes?|completed|finish\w*|fixe[sd]|fix(?:es|ed)? (?:it|this)|cures?|cured|solve[sd]|resolve[sd]|succeeds?|succeeded|pass(?:es|ed)?|runs? (?:fine|through|ok|well)|ran fine|(?:is|are|was) (?:fine|ok|well|gone)|all is well|no (?:more )?hangs?|goes away|went away|until|unless|no longer hangs?|makes? it work|helps|helped|masks?|go(?:es)? through|went through|runs? again|(?:trains?|starts?|loads?|serves?|does|doing) fine)\b"
 }
 pattern! {
     /// The switch is said not to help.
