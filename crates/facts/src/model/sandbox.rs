@@ -40,6 +40,9 @@ pub struct Sandbox {
     pub seccomp: Observed<u8>,
     /// NoNewPrivs.
     pub no_new_privs: Observed<bool>,
+    /// Where the image's own entry point says that it finds no driver in the container: no
+    /// libcuda, or no nvidiactl.
+    pub image_lacks_driver: Option<Origin>,
     /// Lines of /proc/self/cgroup.
     pub cgroups: Observed<Vec<String>>,
     /// Mounts.

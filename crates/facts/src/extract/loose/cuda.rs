@@ -15,7 +15,7 @@ pattern! {
 }
 pattern! {
     /// `CUDA error 304`, `cuda runtime error (802)`, `Error 803:`, `error=46 :`, `CUDA error code=35`.
-    NUMBERED = r"(?i)(?:\bcuda(?:[ _](?:runtime|driver))?(?:[ _]library)?[ _](?:error|failure|init failure)(?:[ _]code)?|\binit failure|\bcudaError(?:_t)?|\bcudaGet\w+ returned|\bcudaSet\w+ returned|\bError)\s*[:=(#]?\s*(?P<code>[1-9]\d{0,2})\b(?P<next>.{0,3})"
+    NUMBERED = r"(?i)(?:\bcuda(?:[ _](?:runtime|driver))?(?:[ _]library)?[ _](?:error|failure|init failure)(?:[ _]code)?|\binit failure|\bcudaError(?:_t)?|\bcudaGet\w+ returned|\bcudaSet\w+ returned|\bError)\s*[:=(#]?\s*(?:error code\s*[:=]?\s*)?(?P<code>[1-9]\d{0,2})\b(?P<next>.{0,3})"
 }
 pattern! {
     /// `error=46 : all CUDA-capable devices are busy`, `(35) CUDA driver version is insufficient`.

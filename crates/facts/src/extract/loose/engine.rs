@@ -1,10 +1,15 @@
 //! Messages of container engines and their hooks, and settings of their configuration.
 
-use super::Line;
 use super::pattern::{captures, group, matches, pattern};
+use super::{Line, bounded};
 use crate::model::Facts;
 use crate::model::host::ContainerKind;
 use crate::observed::{Observed, Seen};
+use crate::parse::numbered;
+use crate::raw::RawItem;
+
+/// Longest command line that is put together, in bytes.
+const COMMAND_BYTES: usize = 8192;
 
 pattern! {
     HOOK = r"(?i)(?:nvidia-container-cli: (?P<cli>.+)|unresolvable CDI devices? (?P<cdi>.+)|could not select device driver (?P<driver>.+)|registering nvproxy driver: (?P<gvisor>.+)|driver rpc error: (?P<rpc>.+))"
@@ -38,9 +43,6 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         let seen = Seen::new((text("key"), text("value")), line.origin());
         facts.sandbox.settings.push(seen);
     }
-    if let Some(run) = group(&RUN, line.text, "run") {
-        request(run, line, facts);
-    }
     for (pattern, kind) in [
         (&COMPOSE, ContainerKind::Docker),
         (&IN_LXC, ContainerKind::Lxc),
@@ -51,6 +53,34 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
             facts.host.container = Observed::seen(kind, line.origin());
         }
     }
+}
+
+/// The engines' command lines within prose or code. One may go on over several lines, and what it
+/// asks for often stands in the last; one that is cut off tells nothing.
+pub(super) fn commands(item: &RawItem, text: &str, facts: &mut Facts) {
+    let mut lines = numbered(text);
+    while let Some((number, first)) = lines.next() {
+        let first = bounded(first);
+        let Some(run) = group(&RUN, first, "run") else { continue };
+        if let Some(command) = whole(run, lines.by_ref().map(|(_, line)| bounded(line))) {
+            request(&command, &Line { item, number, text: first }, facts);
+        }
+    }
+}
+
+/// A command with the lines that a backslash at the end of each joins to it; `None` when the last of
+/// them is not there.
+fn whole<'a>(first: &str, mut more: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut command = first.trim_end().to_owned();
+    while let Some(begun) = command.strip_suffix('\\') {
+        if begun.len() > COMMAND_BYTES {
+            return None;
+        }
+        // A quoted command has the mark of a quotation before each line.
+        let next = more.next()?.trim_end().trim_start_matches(['>', ' ', '\t']);
+        command = format!("{begun} {next}");
+    }
+    Some(command)
 }
 
 /// An option, or the name of an image with its folder or tag: "docker run failed as follows:" is a

@@ -65,6 +65,12 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         facts.mentions_gpu = true;
         facts.framework.messages.push((message, line.origin()));
     }
+    // The entry point of NVIDIA's own images looks for libcuda and nvidiactl.
+    if line.text.contains("NVIDIA Driver was not detected") {
+        facts.mentions_gpu = true;
+        facts.sandbox.image_lacks_driver.get_or_insert(line.origin());
+        facts.framework.messages.push((FrameworkMessage::FindsNoGpu, line.origin()));
+    }
     if let Some(list) = group(&SUPPORTS, line.text, "list") {
         let names = list.split([' ', ',']).filter(|name| !name.is_empty()).map(str::to_owned);
         torch::entry(facts, &line.origin()).arch_list = Some(names.collect());

@@ -84,6 +84,7 @@ pub(crate) fn messages_only(item: &RawItem, text: &str, facts: &mut Facts) {
 fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
     bus::ports(item, text, facts);
     peers::read(item, text, facts);
+    engine::commands(item, text, facts);
     let is_long = text.len() > REPORT_BYTES;
     for (number, line) in crate::parse::numbered(text) {
         let line = bounded(line);

@@ -180,7 +180,7 @@ fn missing_path(facts: &Facts, weighing: &mut Weighing) {
             weighing.supports(strength, statement, &seen.origin);
             weighing.needs(Need::CdiSpec).needs(Need::ModuleVersion);
         }
-        (None, _) if path.contains("nvidia") || path.contains("libcuda") => {
+        (None, _) if of_a_gpu(path) => {
             let statement = format!("the engine is to give {path}, which is not there");
             weighing.supports(strength, statement, &seen.origin);
             weighing.needs(Need::CdiSpec);
@@ -194,12 +194,22 @@ fn missing_path(facts: &Facts, weighing: &mut Weighing) {
         weighing.supports(Weak, "a CDI spec is in use", &specs.origin);
     }
     let asked = facts.sandbox.started_with.as_seen();
-    if let Some(asked) = asked.filter(|asked| asked.value.contains("nvidia.com/gpu")) {
+    if let Some(asked) = asked.filter(|asked| asks_by_cdi(&asked.value)) {
         weighing.supports(Moderate, "GPUs were asked for by their CDI names", &asked.origin);
     }
     if let Some(origin) = engine::driver_works(facts) {
         weighing.supports(Weak, "outside the container the driver works", &origin);
     }
+}
+
+/// By name, or by podman's `--gpus`, which stands for the name.
+fn asks_by_cdi(started: &str) -> bool {
+    started.contains("nvidia.com/gpu") || (started.contains("podman") && started.contains("--gpus"))
+}
+
+/// The driver's own, and what a GPU draws with, whose number may be another after each boot.
+fn of_a_gpu(path: &str) -> bool {
+    path.contains("nvidia") || path.contains("libcuda") || path.starts_with("/dev/dri/")
 }
 
 /// What shows that a CDI spec is at work at all.
@@ -210,7 +220,11 @@ fn by_cdi(facts: &Facts) -> bool {
         || cdi.listed.is_seen()
         || !cdi.nodes.is_empty()
         || !cdi.libraries.is_empty()
-        || facts.sandbox.started_with.value().is_some_and(|words| named(words))
+        || facts
+            .sandbox
+            .started_with
+            .value()
+            .is_some_and(|words| named(words) || asks_by_cdi(words))
         || facts.sandbox.engine_messages.iter().any(|message| named(&message.value.1))
 }
 

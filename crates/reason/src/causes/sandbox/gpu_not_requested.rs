@@ -8,7 +8,7 @@ use crate::cause::{Cause, LookAlike};
 use crate::engine;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
-use crate::readings;
+use crate::readings::{self, code};
 use crate::remedy::Remedy;
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
@@ -67,6 +67,12 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.rules_out("the container was given device nodes of the driver", &origin);
         return weighing;
     }
+    if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_NO_PERMISSION) {
+        let statement = "NVML answers 4, so libraries and nodes are there, and closed";
+        weighing.rules_out(statement, &origin);
+        return weighing;
+    }
+    entry_point(facts, &mut weighing);
     let nodes = nodes_absent(facts);
     let library = library_absent(facts);
     let unasked = not_asked(facts);
@@ -102,6 +108,16 @@ fn weigh(facts: &Facts) -> Weighing {
     nvml_inside(facts, &mut weighing);
     requested(facts, &mut weighing);
     weighing
+}
+
+/// What the image says when it starts.
+fn entry_point(facts: &Facts, weighing: &mut Weighing) {
+    let Some(origin) = &facts.sandbox.image_lacks_driver else { return };
+    let statement = "the image's entry point finds no driver in the container";
+    weighing.supports(Strong, statement, origin);
+    let statement = "it asks for a start by the container tools of NVIDIA";
+    weighing.supports(Moderate, statement, origin);
+    requested(facts, weighing);
 }
 
 /// Where it is told that a request for GPUs was all that was lacking.

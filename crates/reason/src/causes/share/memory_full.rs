@@ -101,7 +101,7 @@ fn on_full_gpu(facts: &Facts, refused: &Trial, gpu: &Seen<NvmlGpu>, weighing: &m
         let statement = "nvidia-smi shows no process here: the holder is outside this container";
         weighing.supports(Weak, statement, origin);
     }
-    if has_room(facts) {
+    if room(facts).is_some() {
         weighing.needs(Need::DeviceIndex);
     }
 }
@@ -141,11 +141,7 @@ fn full(facts: &Facts) -> Option<&Seen<NvmlGpu>> {
     full.min_by_key(|gpu| free_mib(&gpu.value))
 }
 
-/// Whether another GPU has memory left.
-fn has_room(facts: &Facts) -> bool {
-    room(facts).is_some()
-}
-
+/// A GPU that has memory left.
 fn room(facts: &Facts) -> Option<&Seen<NvmlGpu>> {
     facts
         .nvml
