@@ -31,6 +31,8 @@ pub enum EngineFault {
     CdiUnknown(String),
     /// A path that a CDI spec or a mount request names is not there.
     PathMissing(String),
+    /// A driver library that libnvidia-container was to put into the image and found there.
+    LibraryInImage(String),
     /// A node of the driver's that libnvidia-container did not find on its host.
     NodeMissing(String),
     /// The hook, which runs outside the container, could not load this driver library.

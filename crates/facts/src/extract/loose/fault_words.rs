@@ -22,6 +22,9 @@ pattern! {
     /// libnvidia-container looks for the nodes of the driver on the host, whatever a spec says.
     NODE = r"(?i)mount error: stat failed: (?P<path>/dev/nvidia[\w\-/]*): no such file or directory"
 }
+pattern! {
+    IN_IMAGE = r"(?i)mount error: file creation failed: \S*/(?P<library>lib(?:nvidia|cuda)[\w\-.]*\.so[.\d]*): file exists"
+}
 pattern! { LIBRARY = r"(?i)load library failed: (?P<library>lib[\w\-]+\.so[.\d]*)" }
 pattern! {
     RUNTIME = r#"(?i)(?P<said>could not select device driver "(?:nvidia)?"|(?:unknown or invalid runtime name|unknown runtime specified):? "?nvidia|unknown runtime "?nvidia|no runtime for "?nvidia"? is configured|nvidia-container-(?:runtime(?:-hook)?|cli)"?: (?:executable file not found|no such file)|exec: "nvidia-container-runtime(?:-hook)?": [^\n]{0,40}not found)"#
@@ -77,6 +80,9 @@ pub(super) fn faults(window: &str, first_line: usize) -> Vec<EngineFault> {
     if let Some(matched) = here(&UNKNOWN) {
         let device = ["a", "b", "c", "cdi"].iter().find_map(|name| matched.name(name));
         found.extend(device.map(|device| EngineFault::CdiUnknown(device.as_str().to_owned())));
+    }
+    if let Some(library) = group(&IN_IMAGE, "library") {
+        found.push(EngineFault::LibraryInImage(library));
     }
     if let Some(path) = group(&NODE, "path") {
         found.push(EngineFault::NodeMissing(path));
@@ -191,6 +197,12 @@ mod tests {
                 "Error: crun: cannot stat `/usr/lib64/libnvidia-opencl.so.560.35.03`: No such file or directory: OCI runtime attempted to invoke a command that was not found"
             ),
             EngineFault::PathMissing("/usr/lib64/libnvidia-opencl.so.560.35.03".into())
+        );
+        assert_eq!(
+            one(
+                "nvidia-container-cli: mount error: file creation failed: /var/lib/docker/overlay2/1f/merged/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1: file exists: unknown."
+            ),
+            EngineFault::LibraryInImage("libnvidia-ml.so.1".into())
         );
         assert_eq!(
             one(

@@ -134,6 +134,7 @@ fn kind(fault: &EngineFault) -> &'static str {
         | EngineFault::UnknownDevice(_)
         | EngineFault::HookLacksLibrary(_)
         | EngineFault::NodeMissing(_)
+        | EngineFault::LibraryInImage(_)
         | EngineFault::MknodRefused(_) => "cli",
     }
 }

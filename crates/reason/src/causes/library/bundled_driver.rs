@@ -1,5 +1,6 @@
 //! `library.bundled-driver`
 
+use facts::model::engine::EngineFault;
 use facts::model::library::{LibraryFile, LibraryKind};
 use facts::model::process::Lever;
 use facts::version::DriverVersion;
@@ -8,6 +9,7 @@ use facts::{Facts, Layer, Origin, Seen};
 use super::with_own_library;
 use crate::cause::{Cause, LookAlike};
 use crate::causes::sandbox;
+use crate::engine;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::machine;
 use crate::need::Need;
@@ -31,6 +33,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         SymptomId::CudaInitHangs,
         SymptomId::DriverAbsent,
         SymptomId::FrameworkNoGpu,
+        SymptomId::ContainerRefused,
     ],
     specializes: &["module.version-skew"],
     look_alikes: &[
@@ -69,6 +72,9 @@ struct Foreign {
 }
 
 fn weigh(facts: &Facts) -> Weighing {
+    if let Some(weighing) = in_the_image(facts) {
+        return weighing;
+    }
     if facts.host.wsl.value() == Some(&true) {
         return Weighing::not_applicable();
     }
@@ -101,6 +107,20 @@ fn weigh(facts: &Facts) -> Weighing {
     proof(facts, &library, &mut weighing);
     neighbours(facts, &mut weighing);
     weighing
+}
+
+/// The container tools put the driver's libraries into a container as files that are not there.
+fn in_the_image(facts: &Facts) -> Option<Weighing> {
+    let seen = engine::fault(facts, |fault| match fault {
+        EngineFault::LibraryInImage(library) => Some(library.clone()),
+        _ => None,
+    })?;
+    let mut weighing = Weighing::new();
+    let statement = format!("the container tools find {} in the image already", seen.value);
+    weighing.supports(Strong, statement, &seen.origin);
+    let statement = "they make only what is not there, so a driver was installed in the image";
+    weighing.supports(Moderate, statement, &seen.origin);
+    Some(weighing)
 }
 
 /// It runs in a container, or a report says so without a kind.
