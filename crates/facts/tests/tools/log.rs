@@ -205,6 +205,25 @@ fn an_endless_line_is_cut_and_a_flood_is_counted() {
     assert!(parsed.complaints[0].problem.starts_with("10 more lines"));
 }
 
+#[test]
+fn a_message_with_escaped_line_ends_is_read_line_by_line() {
+    let lines = [
+        "NVRM: The NVIDIA GPU 0000:81:00.0 (PCI ID: 10de:1b38)",
+        "NVRM: installed in this system is not supported by the",
+        "NVRM: NVIDIA 535.54.03 driver release.",
+    ];
+    for end in ["\\x0a", "#012", "\\n"] {
+        let text = format!("\n[   12.5] {}\nlast\n", lines.join(end));
+        let parsed = kernel_log::parse(text.as_bytes()).value;
+        let texts: Vec<&str> = parsed.lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, lines);
+        assert!(parsed.lines.iter().all(|line| line.number == 2 && line.time.is_some()));
+        assert_eq!(parsed.line_count, 3);
+        let refusal = &parsed.lines[1].matches[0];
+        assert_eq!(refusal.captures.get("version").map(String::as_str), Some("535.54.03"));
+    }
+}
+
 proptest! {
     /// Reading a whole text skips from literal to literal; it must find what line by line is found.
     #[test]

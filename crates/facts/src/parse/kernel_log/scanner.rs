@@ -69,7 +69,7 @@ impl LogScanner {
 
     /// Reads many lines at once, and hands on those that say something.
     ///
-    /// Equal to calling [`LogScanner::line`] for each line, and faster where most lines say
+    /// Equal to calling [`LogScanner::line`] for each line of the kernel's, and faster where most lines say
     /// nothing: what lies between two literals is only searched for line ends.
     pub fn text(&mut self, text: &[u8], mut keep: impl FnMut(ParsedLine)) {
         let mut rest = text;
@@ -87,10 +87,24 @@ impl LogScanner {
                 rest = rest.get(begin..).unwrap_or_default();
             }
             let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            if let Some(line) = self.line(rest.get(..end).unwrap_or_default()) {
-                keep(line);
-            }
+            self.lines_of(rest.get(..end).unwrap_or_default(), &mut keep);
             rest = rest.get(end + 1..).unwrap_or_default();
+        }
+    }
+
+    /// Reads one line of the text, which may hold several of the kernel's: `/dev/kmsg` writes a line
+    /// end within a message as `\x0a`, rsyslog as `#012`, a log in JSON as `\n`.
+    fn lines_of(&mut self, line: &[u8], keep: &mut impl FnMut(ParsedLine)) {
+        self.number = self.number.saturating_add(1);
+        let mut rest = line.get(..LINE_LIMIT_BYTES).unwrap_or(line);
+        let mut time = None;
+        while !rest.is_empty() {
+            let (line, after) = until_escaped_end(rest);
+            rest = after;
+            if let Some(line) = self.read(line) {
+                time = time.or(line.time);
+                keep(ParsedLine { time, ..line });
+            }
         }
     }
 
@@ -105,6 +119,10 @@ impl LogScanner {
     /// Reads one line, with or without its end. `None` for a line that says nothing here.
     pub fn line(&mut self, line: &[u8]) -> Option<ParsedLine> {
         self.number = self.number.saturating_add(1);
+        self.read(line)
+    }
+
+    fn read(&mut self, line: &[u8]) -> Option<ParsedLine> {
         let line = without_escapes(line.get(..LINE_LIMIT_BYTES).unwrap_or(line));
         if self.first_stamp.is_none() && self.number <= LINES_WITH_FIRST_STAMP {
             self.first_stamp = prefix::split(&String::from_utf8_lossy(&line)).0;
@@ -126,6 +144,17 @@ impl LogScanner {
         let text = text.to_owned();
         Some(ParsedLine { number: self.number, time, text, device, matches, frames, unlisted })
     }
+}
+
+/// Splits where a message of the driver's goes on after an escaped line end; the rest may be empty.
+fn until_escaped_end(line: &[u8]) -> (&[u8], &[u8]) {
+    const ENDS: [&[u8]; 3] = [b"\\x0a", b"#012", b"\\n"];
+    let mut begins = memchr::memmem::find_iter(line, b"NVRM:");
+    let split = begins.find_map(|begin| {
+        let (head, rest) = line.split_at_checked(begin)?;
+        ENDS.iter().find_map(|end| head.strip_suffix(*end)).map(|first| (first, rest))
+    });
+    split.unwrap_or((line, &[]))
 }
 
 /// The line without its end and without the colours that `dmesg` and terminals put in, which tear
