@@ -143,6 +143,8 @@ pub enum Need {
     EngineKind,
     /// Reloads of systemd on the host.
     UnitReloads,
+    /// The device policy and the user of a service's unit.
+    UnitDevices,
     /// The container toolkit's configuration.
     ToolkitConfig,
     /// The log of the driver's pod.
@@ -194,6 +196,9 @@ impl Need {
             Need::NodeListing => "the device nodes: ls -l /dev/nvidia*",
             Need::NodeOpen => "whether each node opens from here: run gpudx inside the container",
             Need::PciDevices => "the PCI bus: lspci -nnk -d 10de:",
+            Need::UnitDevices => {
+                "the unit's devices: systemctl show UNIT -p DevicePolicy,DeviceAllow,PrivateDevices,User"
+            }
             Need::Container => "the kind of container: cat /proc/1/cgroup; systemd-detect-virt",
             Need::EngineRequest => "how the container was started: its command line or spec",
             Need::Seccomp => "the seccomp mode: grep Seccomp /proc/self/status",

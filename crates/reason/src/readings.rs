@@ -357,7 +357,8 @@ pub fn driver_crash(facts: &Facts) -> Option<(&str, &LogEvent)> {
 /// The kernel's own word on a task that sleeps: its watchdog's, or a listing of blocked tasks.
 pub fn blocked_task(facts: &Facts) -> Option<&LogEvent> {
     let listed = || facts.log.with("TASK_STATE").find(|event| event.get("state") == Some("D"));
-    facts.log.with("HUNG_TASK").next().or_else(listed)
+    let hint = || facts.log.with("HUNG_HINT").next();
+    facts.log.with("HUNG_TASK").next().or_else(listed).or_else(hint)
 }
 
 /// The GPU with which cuInit fails while it works with each of the others alone, as experiments have

@@ -28,6 +28,7 @@ mod reading;
 mod route;
 mod task;
 mod toolkit;
+mod wsl;
 
 pub use environment::{enter_environ, enter_ulimit_all, enter_ulimit_one};
 pub use glob::matches as path_matches;

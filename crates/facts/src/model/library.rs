@@ -58,6 +58,8 @@ pub struct Library {
     pub interposers: Vec<(String, Origin)>,
     /// What a known interposer itself printed: errors and warnings of its own.
     pub interposer_complaints: Vec<Seen<String>>,
+    /// A listing of /usr/lib/wsl/lib without libcuda, which the driver of Windows puts there.
+    pub wsl_lacks_cuda: Option<Origin>,
     /// Packages of a Linux driver that are installed, or whose installing is told: their names.
     pub driver_packages: Vec<Seen<String>>,
     /// Installed packages with the driver's libraries or tools, by name, each with its version.

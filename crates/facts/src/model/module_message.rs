@@ -57,6 +57,11 @@ pub enum ModuleMessage {
         /// Why.
         refusal: Refusal,
     },
+    /// The kernel refused the key of somebody else's module, or of one that is not named.
+    OtherKeyRefused {
+        /// The module as written; empty when none is named.
+        module: String,
+    },
     /// Building it failed.
     BuildFailed {
         /// The release of the kernel that it was built for, if the message names it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::observed::{Observed, Seen};
+use crate::observed::{Observed, Origin, Seen};
 
 /// NVIDIA's PCI vendor id.
 pub const VENDOR_NVIDIA: u16 = 0x10de;
@@ -135,6 +135,8 @@ impl PciDevice {
 pub struct Pci {
     /// NVIDIA's devices. `Absent` when the whole bus was listed and none is there.
     pub devices: Observed<Vec<PciDevice>>,
+    /// Where a person says that lspci shows no GPU.
+    pub told_absent: Vec<Origin>,
     /// Access-control flags (ACSCtl) of devices and of the bridges above them, as lspci words them.
     pub access_control: Vec<Seen<(PciAddress, String)>>,
     /// Devices whose configuration space reads as all ones (`rev ff`): gone from the bus.

@@ -41,8 +41,8 @@ pub struct Process {
     pub shm_free_bytes: Observed<u64>,
     /// Processes and threads that the cgroup allows (`pids.max`).
     pub pids_max: Observed<Limit>,
-    /// What the input tells about a fork after CUDA was initialised: the statement.
-    pub fork_after_init: Vec<Seen<String>>,
+    /// Programs that fork their workers, by the marks that they leave in tracebacks and logs.
+    pub forking_workers: Vec<Seen<&'static str>>,
 }
 
 /// Something that the system refused to a program.
@@ -99,6 +99,8 @@ pub enum Lever {
     NodeGroup,
     /// The device policy of the service's unit, opened for the driver's nodes.
     DevicePolicy,
+    /// The way it is started: by a person in place of a service manager.
+    OutsideUnit,
 }
 
 /// A change that was tried.

@@ -274,9 +274,10 @@ fn gpus(facts: &Facts, found: &mut Vec<Symptom>) {
             format!("CUDA counts {} of the {} GPUs that NVML lists", cuda.value, nvml.value);
         push(found, SymptomId::GpuMissing, None, summary, &cuda.origin);
     }
+    let told = facts.pci.told_absent.first().filter(|_| facts.pci.devices.is_unknown());
     if on_bus == 0
-        && let Some(origin) = facts.pci.devices.absent()
-        && needs_a_gpu(facts)
+        && let Some(origin) = facts.pci.devices.absent().or(told)
+        && (needs_a_gpu(facts) || told.is_some())
         // A bus that is hidden from here holds nothing up.
         && readings::cuda_works(facts).is_none()
         && readings::nvml_works(facts).is_none()

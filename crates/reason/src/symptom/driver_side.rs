@@ -17,9 +17,11 @@ pub(super) fn symptoms(facts: &Facts) -> Vec<(SymptomId, String, Origin)> {
     if works || readings::module_runs(facts).is_some() {
         return found;
     }
-    if let Some(Seen { value, origin }) =
-        facts.module.messages.iter().find(|seen| speaks(&seen.value))
-    {
+    let messages = &facts.module.messages;
+    let of_others =
+        |seen: &&Seen<ModuleMessage>| matches!(seen.value, ModuleMessage::OtherKeyRefused { .. });
+    let said = messages.iter().find(|seen| speaks(&seen.value));
+    if let Some(Seen { value, origin }) = said.or_else(|| messages.iter().find(of_others)) {
         found.push((SymptomId::DriverAbsent, summary_of(value), origin.clone()));
     } else if let Some(event) = facts.log.first(&["ALREADY_BOUND", "PROBE_NOT_CALLED"]) {
         let summary = "the nvidia module is not given the GPU".to_owned();
@@ -45,7 +47,9 @@ fn speaks(message: &ModuleMessage) -> bool {
         ModuleMessage::Refused { module, .. } => readings::is_main_module(module),
         ModuleMessage::BuildFailed { of_nvidia, .. }
         | ModuleMessage::BuildFault { of_nvidia, .. } => *of_nvidia,
-        ModuleMessage::HeadersMissing { .. } | ModuleMessage::CompilerDiffers => false,
+        ModuleMessage::HeadersMissing { .. }
+        | ModuleMessage::CompilerDiffers
+        | ModuleMessage::OtherKeyRefused { .. } => false,
     }
 }
 
@@ -53,6 +57,7 @@ fn summary_of(message: &ModuleMessage) -> String {
     match message {
         ModuleMessage::NotFound { .. } => "no nvidia module is found to be loaded",
         ModuleMessage::Refused { .. } => "the kernel refuses to load the nvidia module",
+        ModuleMessage::OtherKeyRefused { .. } => "the kernel refuses modules for their key",
         ModuleMessage::BuildFailed { .. }
         | ModuleMessage::BuildFault { .. }
         | ModuleMessage::HeadersMissing { .. }

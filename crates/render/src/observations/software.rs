@@ -120,5 +120,7 @@ pub(super) fn process(process: &Process, listing: &mut Listing) {
         listing.value(Layer::Process, format!("limit {name}"), text, &seen.origin);
     }
     listing.shown(Layer::Process, "shm_bytes", &process.shm_bytes);
-    listing.list(Layer::Process, "fork_after_init", &process.fork_after_init, Clone::clone);
+    listing.list(Layer::Process, "forking_workers", &process.forking_workers, |name| {
+        (*name).to_owned()
+    });
 }

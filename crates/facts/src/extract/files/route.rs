@@ -4,7 +4,7 @@ use super::glob;
 use super::reading::Reading;
 use super::{
     build_log, cdi, container, driver, environment, fabric, host, modules, nodes, pci, policy,
-    task, toolkit,
+    task, toolkit, wsl,
 };
 use crate::model::Facts;
 use crate::parse::elf_library;
@@ -45,6 +45,8 @@ const ROUTES: &[(&str, Reader)] = &[
     ("/proc/driver/nvidia/gpus/*/information", Now(driver::information)),
     ("/proc/driver/nvidia/gpus/*/power", Now(driver::power)),
     ("/proc/driver/nvidia/gpus/*/registry", Now(driver::gpu_registry)),
+    // Libraries.
+    ("/usr/lib/wsl/lib", Now(wsl::libraries)),
     // The fabric.
     ("/sys/class/infiniband", Now(fabric::infiniband)),
     // Modules.

@@ -120,9 +120,20 @@ fn variable(line: &Line<'_>, facts: &mut Facts) {
     if super::statement::condition(line.text).is_some() {
         return;
     }
-    let value = value.trim_matches(['"', '\'', ',']).to_owned();
+    let empty = in_a_shell(found.get(0).map_or("", |all| all.as_str()), name, value);
+    let value = if empty { "" } else { value.trim_matches(['"', '\'', ',']) }.to_owned();
     facts.mentions_gpu = true;
     facts.process.env.entry(name.to_owned()).or_insert_with(|| Seen::new(value, line.origin()));
+}
+
+/// `CUDA_VISIBLE_DEVICES= julia` gives the program an empty value; `CUDA_VISIBLE_DEVICES= 0` is prose.
+fn in_a_shell(assignment: &str, name: &str, value: &str) -> bool {
+    let behind = assignment.split_once(name).map_or("", |(_, behind)| behind);
+    let is_value = value.starts_with(|ch: char| ch.is_ascii_digit() || "\"'-/$".contains(ch))
+        || ["GPU-", "MIG-", "NoDevFiles", "none", "all", "void"]
+            .iter()
+            .any(|word| value.starts_with(word));
+    behind.starts_with("= ") && !is_value
 }
 
 fn products(line: &Line<'_>, facts: &mut Facts) {
@@ -148,5 +159,26 @@ fn products(line: &Line<'_>, facts: &mut Facts) {
     {
         facts.mentions_gpu = true;
         facts.host.gpu_ids.push(Seen::new(device, line.origin()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::extract::loose::lines_of;
+
+    #[test]
+    fn variables_as_they_are_typed() {
+        for (text, value) in [
+            ("CUDA_VISIBLE_DEVICES=1,2 python3 a.py", "1,2"),
+            ("CUDA_VISIBLE_DEVICES=  julia", ""),
+            ("export CUDA_VISIBLE_DEVICES=", ""),
+            ("I set CUDA_VISIBLE_DEVICES= 0", "0"),
+            ("os.environ['CUDA_VISIBLE_DEVICES'] = '3'", "3"),
+            ("CUDA_VISIBLE_DEVICES: GPU-4237e338", "GPU-4237e338"),
+        ] {
+            let env = lines_of(text).process.env;
+            let seen = env.get("CUDA_VISIBLE_DEVICES").map(|seen| seen.value.clone());
+            assert_eq!(seen.as_deref(), Some(value), "{text}");
+        }
     }
 }

@@ -44,6 +44,10 @@ pattern! {
     FINDS_NONE = r"(?i)\b(?:fails? to|failed to|can(?:not|['’]t| not)|could(?:n['’]t| not)|does(?:n['’]t| not)|did(?:n['’]t| not)|unable to|not able to) (?:detect|find|see|recogni[sz]e|use) (?:any |the |my |our |an? |its )?(?:nvidia )?GPUs?\b"
 }
 pattern! {
+    /// Programs that print it: counted by CUDA or by OpenCL, which loads libcuda beneath.
+    PRINTS_NONE = r"(?i)\bno CUDA[- ](?:capable |enabled |compatible |supported )?(?:devices?|GPUs?|cards?) (?:were |was |is |are |could be )?(?:found|detected|available|present)\b|\bCL_PLATFORM_NOT_FOUND_KHR\b|\bclGetPlatformIDs\b[^\n]{0,40}-1001\b|\b(?:has_cuda(?:_gpu)?|CUDA\.functional|is_gpu_available|(?:cupy|numba)\.cuda\.is_available)\(\)[^\n]{0,40}?\bfalse\b"
+}
+pattern! {
     /// Those that look without CUDA, and doubts.
     OF_ANOTHER_KIND = r"(?i)\bnvidia-smi\b|\blspci\b|\bBIOS\b|\bUEFI\b|\bWindows\b|\bmonitor\b|\bdisplay\b|\bX(?:org|11)\b|\bWayland\b|\bVulkan\b|\bOpenGL\b|\bgame\b|\b(?:if|whether|when|should|might|may|AMD|Intel|ROCm)\b|\?"
 }
@@ -62,6 +66,14 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     versions(line, facts);
     libraries(line, facts);
     if let Some(message) = message(line) {
+        facts.mentions_gpu = true;
+        facts.framework.messages.push((message, line.origin()));
+    }
+    let message = FrameworkMessage::FindsNoGpu;
+    if matches(&PRINTS_NONE, line.text)
+        && nvabi::error_text::in_line(line.text).is_none()
+        && !facts.framework.messages.iter().any(|(known, _)| *known == message)
+    {
         facts.mentions_gpu = true;
         facts.framework.messages.push((message, line.origin()));
     }

@@ -22,6 +22,12 @@ pattern! {
     RECOVERY = r"(?i)\brecovery action\b[^\n]{0,40}?\b(?P<action>(?:GPU )?Reset(?: Required)?|(?:Node |System )?Reboot(?: Required)?|Drain and Reset|Drain P2P|Bus Reset)\b"
 }
 
+pattern! {
+    /// "The GPU does not show up in lspci", "lspci lists no NVIDIA device".
+    NOT_LISTED = r"(?i)\b(?:[de]?GPUs?|cards?|nvidia|RTX|GTX|Tesla)\b[^.\n]{0,40}(?:\b(?:not|no longer|never)\b|n['’]t\b)[^.\n]{0,16}\b(?:show(?:s|n|ing)?|appear(?:s|ing)?|list(?:s|ed)?|visible|detected|found|seen|there|present)\b[^.\n]{0,24}\blspci\b|\blspci\b[^.\n]{0,60}(?:\b(?:not|no longer)\b|n['’]t\b)[^.\n]{0,12}\b(?:shows?|lists?|sees?|finds?|reports?|detects?)\b[^.\n]{0,30}\b(?:[de]?GPUs?|cards?|nvidia|anything)\b|\blspci\b[^.\n]{0,60}\b(?:returns?|gives?|shows?|prints?|lists?|outputs?|yields?|reports?|is)\b[^.\n]{0,6}\b(?:nothing|empty|blank|no (?:nvidia|GPU|output|devices?|cards?))\b|\b(?:[de]?GPUs?|cards?|nvidia)\b[^.\n]{0,24}\b(?:missing|absent|gone|disappear\w*|vanish\w*)\b[^.\n]{0,8}\b(?:in|from)\b[^.\n]{0,12}\blspci\b"
+}
+pattern! { UNSURE = r"(?i)\b(?:if|whether|make sure|audio|driver in use)\b|\?\s*$" }
+
 static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d{1,3}").ok());
 
 /// Most statements of one kind that are kept.
@@ -29,7 +35,7 @@ const LIMIT: usize = 64;
 
 pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
     let lower = line.text.to_ascii_lowercase();
-    let marks = ["xid", "off", "the bus", "ecc", "remap", "recovery action"];
+    let marks = ["xid", "off", "the bus", "ecc", "remap", "recovery action", "lspci"];
     if line.has("NVRM:") || !marks.iter().any(|mark| lower.contains(mark)) {
         return;
     }
@@ -45,6 +51,14 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
     if said(&OFF_BUS, line.text) && facts.log.told_off_bus.len() < LIMIT {
         facts.mentions_gpu = true;
         facts.log.told_off_bus.push(line.origin());
+    }
+    let unlisted = |said: &str| matches(&NOT_LISTED, said) && !matches(&UNSURE, said);
+    if lower.contains("lspci")
+        && super::statement::sentences(line.text).any(unlisted)
+        && facts.pci.told_absent.len() < LIMIT
+    {
+        facts.mentions_gpu = true;
+        facts.pci.told_absent.push(line.origin());
     }
     if let Some(action) = group(&RECOVERY, line.text, "action")
         && facts.nvml.recovery_told.len() < LIMIT
@@ -85,7 +99,11 @@ mod tests {
 
     #[test]
     fn xids_in_all_words() {
-        assert!([&XID, &DENIED, &OFF_BUS, &MEMORY, &RECOVERY].iter().all(|p| p.is_some()));
+        assert!(
+            [&XID, &DENIED, &OFF_BUS, &MEMORY, &RECOVERY, &NOT_LISTED, &UNSURE]
+                .iter()
+                .all(|p| p.is_some())
+        );
         assert_eq!(told("the kernel log shows Xid 79 on one card"), [79]);
         assert_eq!(told("XidCriticalError: Xid=48 on Device=GPU-1234, going unhealthy."), [48]);
         assert_eq!(told("DCGM_FI_DEV_XID_ERRORS{gpu=\"3\",host=\"a\"} 94"), [94]);
@@ -94,6 +112,26 @@ mod tests {
         assert_eq!(told("there is no Xid 79 in dmesg"), Vec::<u32>::new());
         assert_eq!(told("xid 3.5 times"), Vec::<u32>::new());
         assert_eq!(told("NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen"), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn what_lspci_does_not_show() {
+        let absent = |text: &str| !lines_of(text).pci.told_absent.is_empty();
+        for text in [
+            "The dGPU doesn't show up in lspci at all",
+            "lspci | grep -i nvidia returns nothing",
+            "after a suspend lspci no longer lists the card",
+            "The GPU is missing from lspci",
+        ] {
+            assert!(absent(text), "{text}");
+        }
+        for text in [
+            "Check if lspci shows nothing",
+            "lspci shows the card, but nvidia-smi does not find it",
+            "nvidia-smi does not work. Here is lspci:",
+        ] {
+            assert!(!absent(text), "{text}");
+        }
     }
 
     #[test]

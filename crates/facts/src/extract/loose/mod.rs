@@ -54,7 +54,7 @@ pub(crate) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
 }
 
 /// What a text that is about NVIDIA's driver names at least once.
-const NAMES: [&str; 5] = ["nvidia", "NVIDIA", "Nvidia", "cuInit", "CUDA"];
+const NAMES: [&str; 6] = ["nvidia", "NVIDIA", "Nvidia", "cuInit", "CUDA", "libcuda"];
 
 /// Reads what a command line itself says of the process: limits that it sets, sizes, indices.
 /// `command_line` is its line in the input, 0 when it was not part of a text.
@@ -85,6 +85,7 @@ fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
     bus::ports(item, text, facts);
     peers::read(item, text, facts);
     engine::commands(item, text, facts);
+    process::wsl_folder(item, text, facts);
     let is_long = text.len() > REPORT_BYTES;
     for (number, line) in crate::parse::numbered(text) {
         let line = bounded(line);

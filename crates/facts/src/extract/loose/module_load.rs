@@ -20,6 +20,11 @@ pattern! {
     REFUSED = r#"(?i)\b(?:(?:could not|failed to|can(?:no|')t) (?:insert|load)(?: the)?(?: kernel)?(?: module)?|error inserting) ['"‘`]?(?P<module>[\w./+~-]*nvidia[\w.-]*?)['"’`]?(?: \([^)\n]{0,200}\))?\s?: (?P<reason>[A-Z][^\n]{3,80})"#
 }
 pattern! {
+    /// `modprobe: ERROR: could not insert 'vboxdrv': Key was rejected by service`, and what people
+    /// say of it without the name.
+    OTHER_KEY = r#"(?i)(?:\b(?:insert|load)(?: module)? ['"‘`](?P<module>[\w./+~-]+)['"’`]\s?: |(?:^|[\s"'`:]))(?:Key was rejected by service|Required key not available)"#
+}
+pattern! {
     /// What the installer prints when the kernel wants a signature.
     INSTALLER_KEY = r"(?i)\bkernel module failed to load\b[^\n]{0,120}\b(?:must be signed|not signed|signed by a key|Secure Boot)\b|\b(?:so )?this module must be signed with a key\b"
 }
@@ -37,11 +42,14 @@ pattern! {
 }
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
-    if !["nvidia", "NVIDIA", "signed", "load error"].iter().any(|word| line.has(word)) {
+    let marks = ["nvidia", "NVIDIA", "signed", "load error", "ejected by", "ey not available"];
+    if !marks.iter().any(|word| line.has(word)) {
         return;
     }
     not_found(line, facts);
-    refused(line, facts);
+    if !refused(line, facts) {
+        other_key(line, facts);
+    }
     if let Some(reason) = group(&INSTALLER_REASON, line.text, "reason") {
         hear("nvidia", refusal(reason), line, facts);
     } else if matches(&INSTALLER_KEY, line.text) {
@@ -71,12 +79,23 @@ fn not_found(line: &Line<'_>, facts: &mut Facts) {
     facts.module.hear(ModuleMessage::NotFound { module, kernel }, line.origin());
 }
 
-fn refused(line: &Line<'_>, facts: &mut Facts) {
-    let Some(found) = captures(&REFUSED, line.text) else { return };
+fn refused(line: &Line<'_>, facts: &mut Facts) -> bool {
+    let Some(found) = captures(&REFUSED, line.text) else { return false };
     let (Some(module), Some(reason)) = (found.name("module"), found.name("reason")) else {
-        return;
+        return false;
     };
     hear(module.as_str(), refusal(reason.as_str()), line, facts);
+    true
+}
+
+/// Modules that are built on the machine are signed with one key, so that what is said of one of
+/// them tells something of the others.
+fn other_key(line: &Line<'_>, facts: &mut Facts) {
+    let Some(found) = captures(&OTHER_KEY, line.text).filter(|_| !line.has("load error")) else {
+        return;
+    };
+    let module = found.name("module").map_or("", |module| module.as_str()).to_owned();
+    facts.module.hear(ModuleMessage::OtherKeyRefused { module }, line.origin());
 }
 
 fn hear(module: &str, refusal: Refusal, line: &Line<'_>, facts: &mut Facts) {
@@ -116,9 +135,15 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for pattern in
-            [&NOT_FOUND, &REFUSED, &INSTALLER_KEY, &INSTALLER_REASON, &INSTALLER_LOAD, &PATCHED]
-        {
+        for pattern in [
+            &NOT_FOUND,
+            &REFUSED,
+            &OTHER_KEY,
+            &INSTALLER_KEY,
+            &INSTALLER_REASON,
+            &INSTALLER_LOAD,
+            &PATCHED,
+        ] {
             assert!(pattern.is_some());
         }
     }
@@ -191,10 +216,22 @@ mod tests {
     }
 
     #[test]
+    fn the_keys_of_others() {
+        let other =
+            |module: &str| vec![ModuleMessage::OtherKeyRefused { module: module.to_owned() }];
+        for (text, module) in [
+            ("modprobe: ERROR: could not insert 'zfs': Key was rejected by service", "zfs"),
+            ("none of the modules loads: \"Key was rejected by service\"", ""),
+            ("all of them say Required key not available", ""),
+        ] {
+            assert_eq!(messages(text), other(module), "{text}");
+        }
+    }
+
+    #[test]
     fn other_modules_and_talk_are_none() {
         for text in [
             "modprobe: FATAL: Module vboxdrv not found in directory /lib/modules/6.8.0",
-            "modprobe: ERROR: could not insert 'zfs': Key was rejected by service",
             "the nvidia module was found and loaded",
         ] {
             assert_eq!(messages(text), [], "{text}");

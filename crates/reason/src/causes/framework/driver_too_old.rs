@@ -1,6 +1,7 @@
 //! `framework.driver-too-old`
 
 use facts::model::framework::FrameworkMessage;
+use facts::model::process::Lever;
 use facts::version::CudaVersion;
 use facts::{Facts, Layer};
 
@@ -61,6 +62,13 @@ fn weigh(facts: &Facts) -> Weighing {
     {
         let statement = format!("cuInit answers {number}, and it fails beneath any runtime");
         weighing.objects(Strong, statement, &trial.origin);
+    }
+    let with_own = facts.process.tried(|lever| lever == Lever::DriverLibrary);
+    if let Some((_, origin)) = with_own.filter(|(attempt, _)| attempt.helped)
+        && !weighing.support.is_empty()
+    {
+        let statement = "it works once the driver's own libcuda is put in front";
+        weighing.objects(Strong, statement, origin);
     }
     weighing
 }

@@ -1,7 +1,7 @@
 //! `kernel.signature-rejected`
 
 use facts::model::module_message::{ModuleMessage, Refusal};
-use facts::{Facts, Layer, Seen};
+use facts::{Facts, Layer, Origin, Seen};
 
 use super::{OnDisk, driver_absent, has_other_driver, on_disk, ruled_out_by_running};
 use crate::cause::{Cause, LookAlike};
@@ -80,6 +80,9 @@ fn weigh(facts: &Facts) -> Weighing {
 fn refusal(facts: &Facts, weighing: &mut Weighing) -> bool {
     let mut by_key = false;
     for seen in &facts.module.messages {
+        if let ModuleMessage::OtherKeyRefused { module } = &seen.value {
+            of_others(module, &seen.origin, weighing);
+        }
         let ModuleMessage::Refused { module, refusal } = &seen.value else { continue };
         match refusal {
             Refusal::KeyRejected => {
@@ -107,6 +110,15 @@ fn refusal(facts: &Facts, weighing: &mut Weighing) -> bool {
         weighing.rules_out("there is no module that could be refused", &seen.origin);
     }
     by_key
+}
+
+/// Modules that are built here are signed with one key.
+fn of_others(module: &str, origin: &Origin, weighing: &mut Weighing) {
+    let statement = match module {
+        "" => "the kernel refuses modules for their key".to_owned(),
+        module => format!("the kernel refuses {module} for its key"),
+    };
+    weighing.supports(Moderate, statement, origin);
 }
 
 fn not_found(facts: &Facts) -> Option<&Seen<ModuleMessage>> {

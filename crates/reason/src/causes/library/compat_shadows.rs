@@ -68,6 +68,10 @@ fn weigh(facts: &Facts) -> Weighing {
         let statement = "cuInit answers 803: libcuda and the module are of different releases";
         weighing.supports(Moderate, statement, &trial.origin);
         cured_by_order(facts, &mut weighing);
+        if let Some(origin) = super::another_image_works(facts) {
+            let statement = "another image works on the same machine: this one brings the libcuda";
+            weighing.supports(Moderate, statement, origin);
+        }
     } else if weighing.support.is_empty() {
         weighing.needs.clear();
         return weighing;

@@ -3,6 +3,7 @@
 use facts::model::cuda::{Stage, Trial};
 use facts::model::host::ContainerKind;
 use facts::model::library::{LibraryFile, LibraryKind};
+use facts::model::process::Lever;
 use facts::wire::Outcome;
 use facts::{Facts, Layer, Observed, Origin};
 
@@ -62,6 +63,15 @@ fn weigh(facts: &Facts) -> Weighing {
     if let Some(origin) = not_found_by_nvml(facts) {
         weighing.supports(Strong, "NVML answers 12: its library was not found", &origin);
     }
+    if let Some(origin) = facts.library.wsl_lacks_cuda.as_ref().filter(|_| cuda.missed) {
+        let statement = "WSL's folder has no libcuda, which the driver of Windows puts there";
+        weighing.supports(Strong, statement, origin);
+        if let Some(wsl) = facts.host.wsl.as_seen().filter(|seen| seen.value) {
+            let statement = "the machine is WSL, which has a driver nowhere else";
+            weighing.supports(Moderate, statement, &wsl.origin);
+        }
+    }
+    found_by_hand(facts, &cuda, &mut weighing);
     if weighing.support.is_empty() {
         loaded(facts, &mut weighing);
         return weighing;
@@ -148,6 +158,21 @@ fn ends_early(facts: &Facts, weighing: &mut Weighing) {
     }
 }
 
+/// 35 is also what the runtime library says by itself where it finds no libcuda. Then it works once
+/// the driver's own is put in front.
+fn found_by_hand(facts: &Facts, cuda: &Sought, weighing: &mut Weighing) {
+    let told = facts.process.tried(|lever| lever == Lever::DriverLibrary);
+    let Some((_, origin)) = told.filter(|(attempt, _)| attempt.helped && cuda.missed) else {
+        return;
+    };
+    if let Some(trial) = facts.cuda.init_failures(code::INSUFFICIENT_DRIVER).next() {
+        let statement = "35 is what the runtime says where it finds no libcuda";
+        weighing.supports(Moderate, statement, &trial.origin);
+        let statement = "it works once the driver's libcuda is put in front";
+        weighing.supports(Moderate, statement, origin);
+    }
+}
+
 /// A driver is loaded and its nodes are within reach: a library is what lacks. In a container
 /// without nodes more was left out than a library.
 fn driver_in_reach(facts: &Facts) -> bool {
@@ -194,6 +219,10 @@ fn elsewhere(facts: &Facts, cuda: &Sought, weighing: &mut Weighing) {
 }
 
 fn neighbours(facts: &Facts, weighing: &mut Weighing) {
+    // There the driver is Windows', and no module of the kernel's.
+    if is_wsl(facts) {
+        return;
+    }
     if let Some(origin) = readings::module_loaded(facts) {
         weighing.supports(Moderate, "the kernel module is loaded", &origin);
     } else if let Some(origin) = facts.module.nvrm.absent() {
@@ -248,7 +277,11 @@ fn cuda_answered(facts: &Facts) -> Option<Origin> {
 
 fn remedy(facts: &Facts) -> Remedy {
     let container = sandbox::container(facts).is_some() && !sandbox::in_lxc(facts);
-    let remedy = if container { in_container(facts) } else { on_the_machine(facts) };
+    let remedy = match (container, is_wsl(facts)) {
+        (true, _) => in_container(facts),
+        (false, true) => in_wsl(),
+        (false, false) => on_the_machine(facts),
+    };
     remedy
         .verify(
             "python3 -c 'import ctypes; print(ctypes.CDLL(\"libcuda.so.1\").cuInit(0))' prints 0",
@@ -270,6 +303,31 @@ fn in_container(facts: &Facts) -> Remedy {
         sandbox::request_gpus(facts, remedy)
     };
     remedy.undo("start the container with the former options")
+}
+
+fn is_wsl(facts: &Facts) -> bool {
+    facts.host.wsl.value() == Some(&true)
+}
+
+fn in_wsl() -> Remedy {
+    Remedy::new(Impact::RestartsProcess, "every distribution that runs in WSL")
+        .step_to(
+            Place::Host,
+            "wsl.exe --update; wsl.exe --shutdown",
+            "in Windows; WSL mounts the libraries of the driver anew as it starts",
+        )
+        .step_to(
+            Place::Here,
+            "ls -l /usr/lib/wsl/lib/libcuda.so.1 /usr/lib/wsl/drivers/nv*/libcuda*",
+            "the first must be there; the second is where the driver of Windows keeps it",
+        )
+        .step_to(
+            Place::Host,
+            "install NVIDIA's driver for Windows anew, 471 or later, with the GPU connected",
+            "where neither is there",
+        )
+        .undo("nothing was taken away")
+        .will_not_help("a driver package inside WSL: its libcuda looks for nodes that WSL lacks")
 }
 
 fn on_the_machine(facts: &Facts) -> Remedy {

@@ -8,10 +8,11 @@ use nvabi::pci_id;
 use super::gpus_down;
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
+use crate::gpu_state;
 use crate::machine::{self, Distribution};
 use crate::need::Need;
 use crate::readings;
-use crate::remedy::{Impact, Remedy};
+use crate::remedy::{Impact, Place, Remedy};
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
 
@@ -117,6 +118,14 @@ fn refused(facts: &Facts, event: &LogEvent, weighing: &mut Weighing) {
             weighing.supports(Strong, said, &event.origin);
             weighing.confirms(why, &event.origin);
         }
+        (Range::Inside, Some(_)) if gpu_state::vgpu_guest(facts).is_some() => {
+            weighing.supports(Strong, said, &event.origin);
+            if let Some(origin) = gpu_state::vgpu_guest(facts) {
+                let statement = "a vGPU, which looks like its GPU, and which the driver of \
+                    machines does not drive";
+                weighing.supports(Moderate, statement, &origin);
+            }
+        }
         (Range::Inside, Some(id)) => {
             weighing.supports(Moderate, said, &event.origin);
             let name = id.product_name.unwrap_or(id.name);
@@ -187,6 +196,7 @@ fn remedy(facts: &Facts) -> Remedy {
     let place = machine::kernel_place(facts);
     let remedy = Remedy::new(Impact::Reboots, "every program that uses a GPU");
     let remedy = match wanted_branch(facts) {
+        _ if gpu_state::vgpu_guest(facts).is_some() => for_vgpu(remedy),
         Some(branch) => remedy
             .step_to(place, install(facts, &branch), "the last branch that drives this GPU")
             .will_not_help("the newest driver: it no longer drives this GPU"),
@@ -208,6 +218,21 @@ fn remedy(facts: &Facts) -> Remedy {
         .verify("nvidia-smi lists the GPU, and gpudx is healthy")
         .will_not_help("another CUDA toolkit or framework: the GPU does not start beneath them")
         .will_not_help("looking for nouveau or device nodes: the module itself declines the GPU")
+}
+
+fn for_vgpu(remedy: Remedy) -> Remedy {
+    remedy
+        .step_to(
+            Place::Hypervisor,
+            "nvidia-smi -q | grep -E 'Driver Version|Host VGPU Mode'",
+            "the version of the vGPU manager decides which guest drivers fit",
+        )
+        .step_to(
+            Place::Guest,
+            "sh NVIDIA-Linux-x86_64-VERSION-grid.run",
+            "the guest driver of the manager's release of the vGPU software, from the licence portal",
+        )
+        .will_not_help("a driver from a distribution or from the public site, of any version")
 }
 
 fn install(facts: &Facts, branch: &str) -> String {

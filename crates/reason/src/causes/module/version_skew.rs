@@ -5,6 +5,7 @@ use facts::version::DriverVersion;
 use facts::{Facts, Layer, Observed, Origin, Seen};
 
 use crate::cause::{Cause, LookAlike};
+use crate::causes::library;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::machine;
 use crate::need::Need;
@@ -85,6 +86,10 @@ fn weigh(facts: &Facts) -> Weighing {
     lacking(facts, &sides, &mut weighing);
     if !weighing.support.is_empty() {
         disk(facts, &mut weighing);
+        if let Some(origin) = library::another_image_works(facts) {
+            let statement = "another image works on the same machine, with the same module";
+            weighing.objects(Strong, statement, origin);
+        }
     }
     weighing
 }

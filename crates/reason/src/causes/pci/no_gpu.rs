@@ -111,6 +111,9 @@ fn bus(facts: &Facts, weighing: &mut Weighing) {
             weighing.supports(Strong, statement, &seen.origin);
         }
         Observed::Seen(_) | Observed::Denied(..) | Observed::Unknown(_) => {
+            if let Some(origin) = facts.pci.told_absent.first() {
+                weighing.supports(Moderate, "lspci is told to show no NVIDIA GPU", origin);
+            }
             weighing.needs(Need::PciDevices);
         }
     }

@@ -43,14 +43,15 @@ fn weigh(facts: &Facts) -> Weighing {
         let statement = "the framework says that CUDA cannot start again in a forked process";
         weighing.confirms(statement, origin);
     }
-    for seen in &facts.process.fork_after_init {
-        weighing.supports(Strong, seen.value.clone(), &seen.origin);
-    }
     let threes = || facts.cuda.init_failures(code::NOT_INITIALIZED);
     let forked = threes().find(|trial| trial.fresh_process == Some(false));
     let failed = forked.or_else(|| threes().next());
     if let Some(trial) = failed {
         three_and_zero(facts, trial, &mut weighing);
+        if let Some(seen) = facts.process.forking_workers.first() {
+            let statement = format!("the program runs in {}, which was forked", seen.value);
+            weighing.supports(Moderate, statement, &seen.origin);
+        }
     }
     fresh_failure(facts, &mut weighing);
     weighing

@@ -73,6 +73,15 @@ fn weigh(facts: &Facts) -> Weighing {
         let statement = "it works once the service's unit lets the device nodes in";
         weighing.supports(Strong, statement, origin);
     }
+    if let Some((attempt, origin)) = facts.process.tried(|lever| lever == Lever::OutsideUnit)
+        && attempt.helped
+        && denied.is_empty()
+    {
+        // A unit also has another user, another environment, and starts earlier.
+        let statement = "it works when a person starts it, and not as a service";
+        weighing.supports(Moderate, statement, origin);
+        weighing.needs(Need::UnitDevices);
+    }
     if weighing.support.is_empty() {
         not_denied(facts, &denied, &mut weighing);
         return weighing;

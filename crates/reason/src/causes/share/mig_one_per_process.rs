@@ -1,5 +1,6 @@
 //! `share.mig-one-per-process`
 
+use facts::model::framework::FrameworkMessage;
 use facts::{Facts, Layer, Observed, Origin};
 
 use crate::cause::{Cause, LookAlike};
@@ -103,6 +104,11 @@ fn no_instance(facts: &Facts, on: &Origin, weighing: &mut Weighing) {
         .or_else(|| {
             let available = facts.framework.torch_available.as_seen()?;
             (!available.value).then(|| available.origin.clone())
+        })
+        .or_else(|| {
+            let messages = facts.framework.messages.iter();
+            let mut found = messages.filter(|(said, _)| *said == FrameworkMessage::FindsNoGpu);
+            found.next().map(|(_, origin)| origin.clone())
         });
     let Some(nothing) = nothing else { return };
     let every = facts.nvml.gpus.iter().all(|gpu| gpu.value.mig == Some(true));

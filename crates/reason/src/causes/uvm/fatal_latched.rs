@@ -111,8 +111,12 @@ fn earlier(facts: &Facts, place: usize, weighing: &mut Weighing) {
 
 /// Without the log: the node opens for nobody, though the module is there.
 fn without_log(facts: &Facts, weighing: &mut Weighing) {
-    let Some(origin) = readings::uvm_registered(facts) else { return };
     let Some((NodeOpen::Failed(errno), opened)) = facts.node.opens.get(NODE) else { return };
+    let registered = readings::uvm_registered(facts);
+    // Where nvidia_uvm is not loaded the open gives ENXIO, so that EIO shows that it is.
+    if registered.is_none() && *errno != Errno::EIO {
+        return;
+    }
     let by_driver = !matches!(
         *errno,
         Errno::EPERM | Errno::EACCES | Errno::ENOENT | Errno::ENXIO | Errno::EMFILE
@@ -122,7 +126,9 @@ fn without_log(facts: &Facts, weighing: &mut Weighing) {
     }
     let statement = format!("opening {NODE} gives {errno}, which nvidia_uvm itself answers");
     weighing.supports(Moderate, statement, opened);
-    weighing.supports(Weak, "nvidia_uvm is loaded", &origin);
+    if let Some(origin) = registered {
+        weighing.supports(Weak, "nvidia_uvm is loaded", &origin);
+    }
     if let Some(trial) = readings::init_failed_with(facts, code::UNKNOWN) {
         weighing.supports(Moderate, "cuInit answers 999", &trial.origin);
     }

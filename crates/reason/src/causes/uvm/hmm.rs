@@ -325,8 +325,9 @@ fn process(facts: &Facts, cured: bool, weighing: &mut Weighing) {
         }
         (Some(_), _) | (None, Some(_)) => {}
     }
-    if let Some(fork) = facts.process.fork_after_init.first() {
-        weighing.objects(Strong, fork.value.clone(), &fork.origin);
+    if let Some(seen) = facts.process.forking_workers.first() {
+        let statement = format!("the program runs in {}, and a fork gives 3 as well", seen.value);
+        weighing.objects(Moderate, statement, &seen.origin);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::pattern::{matches, pattern};
 use crate::model::p2p::{IommuMode, PeerResult, PeerSwitch};
 
-pattern! { P2P_OFF = r"(?i)\bNCCL_P2P_DISABLE\b(?:\s*=\s*[`'\x22]?(?:1|true|yes))?|\bNCCL_P2P_LEVEL\s*=\s*(?:LOC|0)\b|\b(?:disabl\w+|without|turn(?:ed|ing)? off)\b.{0,12}\b(?:P2P|peer[- ]to[- ]peer)\b|\bP2P (?:is |was )?(?:disabled|off|turned off)\b" }
+pattern! { P2P_OFF = r"(?i)\bNCCL_P2P_DISABLE\b(?:\s*=\s*[`'\x22]?(?:1|true|yes))?|\bNCCL_P2P_LEVEL\s*=\s*(?:LOC|0)\b|\b(?:disabl\w+|without|turn(?:ed|ing)? off)\b.{0,12}\b(?:P2P|peer[- ](?:to[- ]peer|access))\b|\bP2P (?:is |was )?(?:disabled|off|turned off)\b" }
 pattern! { P2P_ON = r"(?i)\bNCCL_P2P_DISABLE\s*=\s*[`'\x22]?(?:0|false)\b" }
 pattern! { MULTICAST_OFF = r"(?i)\bNCCL_NVLS_ENABLE\s*=\s*[`'\x22]?0|\bNCCL_ALGO\s*=\s*\^NVLS|\b(?:disabl\w+|without)\b.{0,6}\bNVLS\b|\bNVLS (?:is |was )?(?:disabled|off)\b" }
 pattern! { CUSTOM_OFF = r"(?i)--disable[-_]custom[-_]all[-_]?reduce|\bdisable_custom_all_reduce\s*=\s*True|\bcustom all-?reduce (?:is |was )?(?:disabled|off)" }
@@ -26,7 +26,7 @@ pattern! {
 pattern! {
     HANGS = r"(?i)\b(?:hangs?|hung|hanging|dead-?locks?|deadlocked|freezes?|froze|frozen|(?:is|gets|got) stuck|stalls?|stalled|never (?:returns?|finish\w*|complet\w*|ends?)|does(?:n['’]t| not) (?:return|finish|complete)|blocks? forever|times? out|timed out|timeouts?|spins? forever)\b"
 }
-pattern! { FAILS = r"(?i)\b(?:fails?|failed|failing|crash\w*|errors? out|can(?:not|'t) use|does(?:n['’]t| not) work|broken|no CUDA peer traffic)\b" }
+pattern! { FAILS = r"(?i)\b(?:fails?|failed|failing|crash\w*|errors? out|can(?:not|'t) use|do(?:es)?(?:n['’]t| not) work|broken|no CUDA peer traffic|silently (?:drop|los|discard|corrupt)\w*|(?:wrong|corrupt\w*|garbage) (?:data|results?|values?)|(?:data|results?|values?) (?:is|are|come out|arrive) (?:wrong|corrupt\w*|garbage|zeros?))\b" }
 pattern! {
     WORKS = r"(?i)\b(?:works?|worked|working|work-?arounds?|completes?|completed|finish\w*|fixe[sd]|fix(?:es|ed)? (?:it|this)|cures?|cured|solve[sd]|resolve[sd]|succeeds?|succeeded|pass(?:es|ed)?|runs? (?:fine|through|ok|well)|ran fine|(?:is|are|was) (?:fine|ok|well|gone)|all is well|no (?:more )?hangs?|goes away|went away|until|unless|no longer hangs?|makes? it work|helps|helped|masks?|go(?:es)? through|went through|runs? again|(?:trains?|starts?|loads?|serves?|does|doing) fine)\b"
 }

@@ -4,6 +4,7 @@ use super::super::Line;
 use super::super::pattern::{matches, pattern};
 use crate::model::Facts;
 use crate::observed::Observed;
+use crate::raw::RawItem;
 
 pattern! {
     /// What only a system inside WSL shows.
@@ -24,10 +25,39 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
     }
 }
 
+/// The listing of WSL's folder of libraries: those of Windows' graphics are always there, and
+/// libcuda with a driver of NVIDIA's that knows WSL.
+pub(in super::super) fn folder(item: &RawItem, text: &str, facts: &mut Facts) {
+    const OF_EVERY_WSL: &str = "libdxcore.so";
+    if !text.contains("/usr/lib/wsl") || !text.contains(OF_EVERY_WSL) {
+        return;
+    }
+    let lines: Vec<&str> = text.lines().map(super::super::bounded).collect();
+    let lists = |line: &&&str| line.contains(".so");
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains(OF_EVERY_WSL)) {
+        let before = lines[..at].iter().rev().take_while(lists);
+        let mut block = before.chain(lines[at..].iter().take_while(lists));
+        if block.any(|line| line.contains("libcuda")) {
+            return;
+        }
+        let origin = || item.origin_at(u32::try_from(at + 1).unwrap_or(u32::MAX), line);
+        facts.library.wsl_lacks_cuda.get_or_insert_with(origin);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::extract::loose::lines_of;
+
+    #[test]
+    fn a_folder_without_libcuda() {
+        let lacks = |text: &str| lines_of(text).library.wsl_lacks_cuda.is_some();
+        assert!(lacks("ls /usr/lib/wsl/lib shows\nlibd3d12.so  libd3d12core.so  libdxcore.so\n"));
+        assert!(lacks("ls -1 /usr/lib/wsl/lib\nlibd3d12.so\nlibdxcore.so\n\nlibcuda.so.1 fails\n"));
+        assert!(!lacks("ls -1 /usr/lib/wsl/lib\nlibcuda.so.1\nlibd3d12.so\nlibdxcore.so\n"));
+        assert!(!lacks("libdxcore.so is loaded from somewhere\n"));
+    }
 
     #[test]
     fn marks_and_words() {
