@@ -122,6 +122,11 @@ pub fn module_loaded(facts: &Facts) -> Option<Origin> {
     })
     .or_else(|| facts.nvml.driver_version.origin().cloned())
     .or_else(|| nvml_works(facts))
+    .or_else(|| {
+        let names = ["nvidia-frontend", "nvidia", "nvidiactl"];
+        let major = names.iter().find_map(|name| facts.module.major(name).as_seen().cloned());
+        major.map(|seen| seen.origin)
+    })
 }
 
 /// Where it was seen that nvidia_uvm is registered.
@@ -142,9 +147,11 @@ pub fn uvm_missing(facts: &Facts) -> Option<Origin> {
     major.absent().or_else(|| loaded.absent()).cloned()
 }
 
-/// The driver's version by the best source: the module itself, NVML, nvidia-smi's table.
+/// The driver's version by the best source: the module itself, NVML, nvidia-smi's table, what a text
+/// tells.
 pub fn driver_version(facts: &Facts) -> Option<Seen<DriverVersion>> {
-    facts.module.version().or_else(|| facts.nvml.driver_version.as_seen().cloned())
+    let by_nvml = || facts.nvml.driver_version.as_seen().cloned();
+    facts.module.version().or_else(by_nvml).or_else(|| facts.nvml.driver_told.as_seen().cloned())
 }
 
 /// The CUDA version that the driver supports: measured, shown by nvidia-smi, or by its branch.

@@ -91,6 +91,8 @@ pub struct Nvml {
     pub count: Observed<u32>,
     /// The kernel driver's version as NVML tells it.
     pub driver_version: Observed<DriverVersion>,
+    /// The driver's version as a text tells it, which may be that of a package: it need not be loaded.
+    pub driver_told: Observed<DriverVersion>,
     /// The CUDA version that the driver supports, as nvidia-smi shows it.
     pub cuda_version: Observed<CudaVersion>,
     /// Links between GPUs as `nvidia-smi topo -m` draws them: row, column, word (`NODE`, `PHB`, `NV18`).

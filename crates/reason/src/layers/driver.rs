@@ -23,10 +23,16 @@ pub(super) fn module(facts: &Facts) -> Line {
         return Line::ok(format!("nvidia {version}, as NVML tells"));
     }
     if readings::module_loaded(facts).is_some() {
-        return Line::unknown("nvidia is loaded; its version was not seen");
+        return Line::unknown(match facts.nvml.driver_told.value() {
+            Some(version) => format!("nvidia is loaded; {version} is told"),
+            None => "nvidia is loaded; its version was not seen".to_owned(),
+        });
     }
     if facts.module.nvrm.absent().is_some() || facts.module.loaded("nvidia").absent().is_some() {
         return Line::unknown("nvidia is not loaded");
+    }
+    if let Some(version) = facts.nvml.driver_told.value() {
+        return Line::unknown(format!("{version} is told; whether it is loaded was not seen"));
     }
     Line::unknown(not_seen("module version", &facts.module.nvrm))
 }

@@ -14,6 +14,7 @@ pub(super) fn nvml(nvml: &Nvml, listing: &mut Listing) {
     listing.observed(Layer::Nvml, "init", &nvml.init, result_text);
     listing.shown(Layer::Nvml, "count", &nvml.count);
     listing.shown(Layer::Nvml, "driver_version", &nvml.driver_version);
+    listing.shown(Layer::Nvml, "driver_told", &nvml.driver_told);
     listing.shown(Layer::Nvml, "cuda_version", &nvml.cuda_version);
     listing.list(Layer::Nvml, "gpu", &nvml.gpus, gpu_text);
     for query in &nvml.queries {

@@ -72,7 +72,10 @@ fn versions(line: &Line<'_>, facts: &mut Facts) {
         // "NVML library version: 580.159" is the library's, whatever the line says of drivers.
         let of_library = before.contains("library version");
         if !of_library {
-            facts.nvml.driver_version.or_better(Observed::seen(version, line.origin()));
+            let by_smi = line.has("NVIDIA-SMI");
+            let nvml = &mut facts.nvml;
+            let told = if by_smi { &mut nvml.driver_version } else { &mut nvml.driver_told };
+            told.or_better(Observed::seen(version, line.origin()));
         }
         if let (Some(flavour), false) = (flavour, facts.module.flavour_told.is_seen()) {
             facts.module.flavour_told = Observed::seen(flavour, line.origin());

@@ -169,7 +169,7 @@ fn found_by_hand(facts: &Facts, cuda: &Sought, weighing: &mut Weighing) {
         let statement = "35 is what the runtime says where it finds no libcuda";
         weighing.supports(Moderate, statement, &trial.origin);
         let statement = "it works once the driver's libcuda is put in front";
-        weighing.supports(Moderate, statement, origin);
+        weighing.supports(Strong, statement, origin);
     }
 }
 
