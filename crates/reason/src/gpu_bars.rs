@@ -21,7 +21,7 @@ pub(crate) struct Bars {
     pub refused: Option<Origin>,
     /// A listing of the bus with a window that has a size and no address.
     pub listed: Option<(String, Origin)>,
-    /// `BAR 1: can't assign; no space` about a GPU.
+    /// `BAR 1: can't assign; no space` about a GPU, where no later line places the same window.
     pub no_space: Option<Origin>,
     /// A listing in which every window has an address.
     pub placed: Option<Origin>,
@@ -42,10 +42,13 @@ impl Bars {
             )
         });
         let listed = gpu_state::registers_without_address(facts).into_iter().next();
-        let no_space = facts.log.events.iter().find(|event| {
+        let events = &facts.log.events;
+        let no_space = events.iter().enumerate().find(|(at, event)| {
             let names_gpu =
                 event.signature == "PCI_BAR_NOASSIGN" && gpu_state::is_about_gpu(facts, event);
-            names_gpu && matches!(event.get("bar"), Some("0" | "1" | "2" | "3"))
+            names_gpu
+                && matches!(event.get("bar"), Some("0" | "1" | "2" | "3"))
+                && !events.iter().skip(*at).any(|later| places(later, event))
         });
         Bars {
             zero_line,
@@ -53,8 +56,15 @@ impl Bars {
             listed: listed.map(|(_, index, origin)| {
                 (format!("BAR{index} of the GPU has a size and no address"), origin)
             }),
-            no_space: no_space.map(|event| event.origin.clone()),
+            no_space: no_space.map(|(_, event)| event.origin.clone()),
             placed: gpu_state::registers_all_placed(facts),
         }
     }
+}
+
+/// Whether a later line says that the same window was placed after all: the kernel first tries with
+/// what the firmware left, then anew.
+fn places(later: &LogEvent, failed: &LogEvent) -> bool {
+    later.signature == "PCI_BAR_ASSIGNED"
+        && ["bdf", "bar"].iter().all(|name| later.get(name) == failed.get(name))
 }

@@ -73,7 +73,10 @@ pub fn cards(facts: &Facts) -> Vec<PciAddress> {
         .log
         .events
         .iter()
-        .filter(|event| event.text.contains("NVRM") || event.text.starts_with("nvidia "))
+        .filter(|event| {
+            let by_driver = event.text.contains("NVRM") || event.text.starts_with("nvidia ");
+            by_driver || event.signature == "PCI_FOUND"
+        })
         .filter_map(|event| event.device);
     let mut all: Vec<PciAddress> = on_bus.chain(by_nvml).chain(by_module).chain(logged).collect();
     all.sort_unstable();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::log::LogEvent;
 use crate::model::{Facts, Note};
-use crate::observed::Origin;
+use crate::observed::{Origin, Seen};
 
 /// Enters what was told, and remarks on Xids that say nothing of the GPU.
 pub(super) fn apply(facts: &mut Facts) {
@@ -15,6 +15,13 @@ pub(super) fn apply(facts: &mut Facts) {
             facts.log.events.push(event);
         }
         facts.log.told_xids = told;
+    }
+    if facts.log.with("NVSWITCH_SXID").next().is_none() {
+        let told = std::mem::take(&mut facts.log.told_sxids);
+        for sxid in &told {
+            facts.log.events.push(switch_event(sxid));
+        }
+        facts.log.told_sxids = told;
     }
     let known = ["FALLEN_BUS", "FALLEN_BUS_INIT"];
     if facts.log.first(&known).is_none()
@@ -39,6 +46,18 @@ fn event(signature: &'static str, xid: Option<u32>, origin: &Origin) -> LogEvent
         origin: origin.clone(),
         text: origin.excerpt.to_string(),
     }
+}
+
+/// `SXid 20034 Fatal`: what stands behind the number is the message.
+fn switch_event(sxid: &Seen<u32>) -> LogEvent {
+    let number = sxid.value.to_string();
+    let mut told = event("NVSWITCH_SXID", None, &sxid.origin);
+    if let Some((_, message)) = told.text.split_once(&number) {
+        let message = message.trim_start_matches([',', ':', ' ', '(']).to_owned();
+        told.captures.insert("msg", message);
+    }
+    told.captures.insert("sxid", number);
+    told
 }
 
 /// Xids of programs alone are no fault of the GPU, and a reader who searches for them must know.

@@ -134,6 +134,8 @@ pub struct Cuda {
     pub driver_api: Observed<CudaVersion>,
     /// Where the time of a traced start went, the longest first.
     pub call_times: Vec<Seen<CallTime>>,
+    /// Where a text tells that the program which hangs is busy, in no system call.
+    pub busy_told: Option<Origin>,
     /// UVM calls that failed, with their names and status, as a trace shows them.
     pub uvm_failures: Vec<Seen<(String, String)>>,
 }

@@ -41,6 +41,8 @@ pub struct KernelLog {
     pub unlisted: Vec<Origin>,
     /// Xids that a report tells of without quoting the kernel's line.
     pub told_xids: Vec<Seen<u32>>,
+    /// Errors of NVSwitches (SXids) that a report tells of without quoting the kernel's line.
+    pub told_sxids: Vec<Seen<u32>>,
     /// Lines in which a report says that a GPU fell off the bus, without quoting the kernel's.
     pub told_off_bus: Vec<Origin>,
     /// Frames of stack traces that stand in the log, `function [module]`, with their lines.

@@ -47,11 +47,12 @@ pub use task::Task;
 
 use crate::observed::Origin;
 
-/// Everything that is known about one machine, as far as one input tells.
+/// Everything that is known about one machine, as far as one input tells. The largest parts lie on
+/// the heap, so that gpudx gets by where a limit leaves little stack.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// The machine: name, distribution, kernel, virtualisation, container.
-    pub host: Host,
+    pub host: Box<Host>,
     /// The PCI bus.
     pub pci: Pci,
     /// Power states of the GPUs and what switches them.
@@ -59,7 +60,7 @@ pub struct Facts {
     /// The machine around the GPU: guests, confidential computing, vGPU.
     pub platform: Platform,
     /// The kernel modules, loaded and on disk.
-    pub module: Module,
+    pub module: Box<Module>,
     /// GSP firmware, running and on disk.
     pub firmware: Firmware,
     /// Kernel log lines that a signature knows, and those that name the driver and are unknown.
@@ -67,9 +68,9 @@ pub struct Facts {
     /// Device nodes.
     pub node: Nodes,
     /// Container and policy around the process.
-    pub sandbox: Sandbox,
+    pub sandbox: Box<Sandbox>,
     /// Driver libraries.
-    pub library: Library,
+    pub library: Box<Library>,
     /// Environment and limits of the process.
     pub process: Process,
     /// NVML's answers.

@@ -101,6 +101,8 @@ pub struct Module {
     /// The loaded nvidia module's own version line. `Absent` when /proc/driver/nvidia/version is
     /// not there.
     pub nvrm: Observed<NvrmVersion>,
+    /// Where a report says that the GPU wants the open modules and that the others refuse it.
+    pub open_wanted_told: Option<Origin>,
     /// The flavour as a report tells it, where nothing shows it.
     pub flavour_told: Observed<Flavour>,
     /// The version that the module itself answers to NV_ESC_CHECK_VERSION_STR in query mode.

@@ -29,6 +29,24 @@ impl GpuProcess {
     }
 }
 
+/// How a GPU's memory is divided, as a program that got none of it tells: in MiB.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MemoryAccount {
+    /// All of it.
+    pub total_mib: f64,
+    /// What nobody has.
+    pub free_mib: f64,
+    /// What the program itself has.
+    pub own_mib: f64,
+}
+
+impl MemoryAccount {
+    /// What is neither free nor the program's own.
+    pub fn others_mib(self) -> f64 {
+        (self.total_mib - self.free_mib - self.own_mib).max(0.0)
+    }
+}
+
 /// A MIG device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MigDevice {
@@ -58,6 +76,8 @@ pub struct Share {
     pub processes: Vec<Seen<GpuProcess>>,
     /// Where nvidia-smi says that there is no process.
     pub no_processes: Option<Origin>,
+    /// How a program that got no memory accounts for it.
+    pub memory_account: Option<Seen<MemoryAccount>>,
     /// MIG devices. `Absent` when nvidia-smi says that there is none.
     pub mig_devices: Observed<Vec<MigDevice>>,
     /// MIG mode as a report tells it, where no listing shows it.

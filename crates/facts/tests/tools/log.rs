@@ -66,6 +66,14 @@ fn every_form_of_a_line_gives_the_same_text_and_its_time() {
         (format!("<4>1 2026-11-30T08:36:01Z pve kernel - - - {XID}"), Some((epoch, Clock::Epoch))),
         (format!("Mon 2026-11-30 08:36:01 UTC pve kernel: {XID}"), Some((epoch, Clock::Epoch))),
         (format!("1796027761.000000 pve kernel: {XID}"), Some((epoch, Clock::Epoch))),
+        (format!("kern: warning: [2026-11-30T08:36:01Z]: {XID}"), Some((epoch, Clock::Epoch))),
+        (
+            format!(
+                "time=\"2026-11-30T08:36:02Z\" level=info msg=\"[   12.345678] {XID}\\n\" source=agent"
+            ),
+            Some((12.345_678, Clock::Boot)),
+        ),
+        (format!("level=info msg=\"{XID}\""), None),
         (format!("[  +0.000012] {XID}"), None),
         (format!("[Nov30 08:36] {XID}"), None),
         (format!("> [   12.345678] {XID}\r"), Some((12.345_678, Clock::Boot))),

@@ -34,7 +34,7 @@ pub(super) fn phrases(word: &str) -> Vec<Entry> {
 
 /// The kernel-log signatures whose lines hold a word, such as `SXid`.
 fn log_lines(word: &str) -> Vec<Entry> {
-    if word.len() < SHORTEST_PART {
+    if word.len() < SHORTEST_PART || !word.ends_with(|ch: char| ch.is_ascii_alphanumeric()) {
         return Vec::new();
     }
     let lower = word.to_ascii_lowercase();

@@ -23,6 +23,9 @@ pub(super) fn symptoms(facts: &Facts) -> Vec<(SymptomId, String, Origin)> {
     let said = messages.iter().find(|seen| speaks(&seen.value));
     if let Some(Seen { value, origin }) = said.or_else(|| messages.iter().find(of_others)) {
         found.push((SymptomId::DriverAbsent, summary_of(value), origin.clone()));
+    } else if let Some(origin) = &facts.module.open_wanted_told {
+        let summary = "the driver is told to refuse the GPU".to_owned();
+        found.push((SymptomId::DriverAbsent, summary, origin.clone()));
     } else if let Some(event) = facts.log.first(&["ALREADY_BOUND", "PROBE_NOT_CALLED"]) {
         let summary = "the nvidia module is not given the GPU".to_owned();
         found.push((SymptomId::DriverAbsent, summary, event.origin.clone()));

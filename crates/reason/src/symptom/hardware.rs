@@ -1,9 +1,10 @@
 //! Symptoms of the GPU and its bus: what the kernel log and NVML report of a GPU's own state.
 
-use facts::model::nvml::NvmlResult;
+use facts::model::nvml::{NvmlQuery, NvmlResult};
 use facts::{Facts, Origin};
 
 use super::{Symptom, SymptomId};
+use crate::gpu_bars::{self, Bars};
 use crate::gpu_state;
 use crate::readings;
 use crate::xid_burst;
@@ -65,7 +66,8 @@ pub(super) fn faulted(facts: &Facts) -> Option<Symptom> {
         .or_else(|| lost(facts))
         .or_else(|| switch(facts))
         .or_else(|| handing_over(facts))
-        .or_else(|| link(facts))?;
+        .or_else(|| link(facts))
+        .or_else(|| without_room(facts))?;
     Some(symptom(SymptomId::GpuFaulted, None, summary, &origin))
 }
 
@@ -83,12 +85,14 @@ fn line(facts: &Facts) -> Option<(String, Origin)> {
     Some((format!("the kernel log says: {text}"), event.origin.clone()))
 }
 
-/// NVML knows the GPU and says that it is lost or must be reset.
+/// NVML knows the GPU and says that it is lost or must be reset, or gives no handle for it.
 fn locked(facts: &Facts) -> Option<(String, Origin)> {
-    let query = facts.nvml.queries.iter().find(
-        |query| matches!(query.result, NvmlResult::Code(code) if LOST_OR_LOCKED.contains(&code)),
-    );
-    if let Some(query) = query
+    let tells = |query: &&NvmlQuery| match query.result {
+        NvmlResult::Code(code) if LOST_OR_LOCKED.contains(&code) => true,
+        NvmlResult::Code(code) => code != 0 && query.query.starts_with("nvmlDeviceGetHandle"),
+        _ => false,
+    };
+    if let Some(query) = facts.nvml.queries.iter().find(tells)
         && let NvmlResult::Code(code) = query.result
     {
         let summary = format!("NVML answers {} for a GPU", super::named_nvml_code(code));
@@ -124,6 +128,14 @@ fn not_woken(facts: &Facts) -> Option<(String, Origin)> {
     let event = facts.log.with("PCI_D3COLD").find(|event| gpu_state::is_about_gpu(facts, event))?;
     let text = facts::observed::clean_excerpt(&event.text);
     Some((format!("the kernel log says: {text}"), event.origin.clone()))
+}
+
+/// A window of a GPU that the kernel could not place, where no driver has the GPU.
+fn without_room(facts: &Facts) -> Option<(String, Origin)> {
+    let bars = Bars::of(facts);
+    let works = readings::cuda_works(facts).is_some() || readings::nvml_works(facts).is_some();
+    let origin = bars.no_space.filter(|_| bars.placed.is_none() && !works)?;
+    Some((gpu_bars::NO_SPACE.to_owned(), origin))
 }
 
 fn told_off_bus(facts: &Facts) -> Option<(String, Origin)> {

@@ -39,7 +39,6 @@ fn a_stage_compared_with_itself_changes_nothing() {
     assert!(turn.in_play.iter().all(|shift| shift.new_evidence.is_empty()));
 }
 
-#[expect(clippy::large_stack_arrays, reason = "a few stages in one test")]
 #[test]
 fn the_walk_ends_with_what_remained_and_whether_it_was_borne_out() {
     let options = Options { width: 100, color: false, verbose: false };

@@ -34,6 +34,8 @@ pub(crate) fn request(words: &[String], origin: Origin, facts: &mut Facts) {
                 || word.contains("NVIDIA_VISIBLE_DEVICES=")
                 || word == "--runtime=nvidia"
                 || word == "--privileged"
+                // Given to the virtual machine in which a runtime such as Kata starts it.
+                || word.contains("/dev/vfio")
         });
     facts.sandbox.gpu_requested = Observed::seen(asks, origin);
 }

@@ -14,6 +14,10 @@ pattern! {
     INIT_BARE = r"(?i)\bcu_?init(?:\(0\))?\s+(?P<code>[1-9]\d{0,2})\b(?P<next>.{0,2})"
 }
 pattern! {
+    /// hashcat's `cuDriverGetVersion(): 34`.
+    OF_CALL = r"\b(?:cu[A-Z]|cuda[A-Z])\w+\(\)\s*(?::|=|->|returned)\s*(?P<code>[1-9]\d{0,2})\b(?P<next>.{0,2})"
+}
+pattern! {
     /// `CUDA error 304`, `cuda runtime error (802)`, `Error 803:`, `error=46 :`, `CUDA error code=35`.
     NUMBERED = r"(?i)(?:\bcuda(?:[ _](?:runtime|driver))?(?:[ _]library)?[ _](?:error|failure|init failure)(?:[ _]code)?|\binit failure|\bcudaError(?:_t)?|\bcudaGet\w+ returned|\bcudaSet\w+ returned|\bError)\s*[:=(#]?\s*(?:error code\s*[:=]?\s*)?(?P<code>[1-9]\d{0,2})\b(?P<next>.{0,3})"
 }
@@ -24,7 +28,11 @@ pattern! {
 pattern! { NAME = r"\b(?P<name>CUDA_ERROR_[A-Z_0-9]+|cudaError[A-Z]\w+)\b" }
 pattern! {
     /// The call never ends, in the words people use for it.
-    HANG = r"(?i)(?:\b(?:cu_?init|cudagetdevicecount|cudafree|cuda init\w*|cuda start\w*|torch\.cuda\.\w+\(\))\W[^.\n]{0,60}\b(?:hangs?|hung|never returns?|does not return|doesn['’]t return|do not return|blocks? (?:for ?ever|indefinitely)|is stuck|gets stuck|freezes)\b|\b(?:hangs?|hung|stuck|freezes|blocked)\b[^.\n]{0,20}\b(?:in|at|on|inside|during)\b[^.\n]{0,12}\bcu_?init\b)"
+    HANG = r"(?i)(?:\b(?:cu_?init|cudagetdevicecount|cudafree|cuda init\w*|cuda start\w*|torch\.cuda\.\w+\(\))\W[^.\n]{0,60}\b(?:hangs?|hung|never returns?|does not return|doesn['’]t return|do not return|blocks? (?:for ?ever|indefinitely)|is stuck|gets stuck|freezes)\b|\b(?:hangs?|hung|stuck|freezes|blocked)\b[^.\n]{0,20}\b(?:in|at|on|inside|during)\b[^.\n]{0,12}\bcu_?init\b|\b(?:hangs?|hung|stuck|freezes|blocked|spins)\b[^.\n]{0,48}\b(?:in|at|on|inside|during)\b[^.\n]{0,8}\bfirst CUDA (?:call|API)\b)"
+}
+pattern! {
+    /// The program runs and does not sleep.
+    BUSY = r"(?i)\b(?:9\d|100)(?:\.\d)? ?% (?:of (?:one|a|1) )?(?:CPU|core)\b|\bCPU (?:usage |load )?(?:is |at |of )?(?:9\d|100) ?%|\b(?:process |task )?(?:in )?state:? R\b|\bR state\b|\bbusy[- ]loops?\b|\bspins? (?:forever|endlessly|in user)"
 }
 pattern! {
     /// The process was forked from one that had used CUDA.
@@ -48,6 +56,9 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         || line.has(": nvml ") && line.has(" init failure: ")
     {
         return;
+    }
+    if matches(&BUSY, line.text) {
+        facts.cuda.busy_told.get_or_insert_with(|| line.origin());
     }
     if matches(&HANG, line.text) && !line.text.to_lowercase().contains("no longer") {
         push(line, facts, Stage::Init, TrialResult::Hung { killable: None }, "cuInit");
@@ -146,8 +157,11 @@ fn code_of(line: &Line<'_>) -> Option<(i64, bool)> {
     {
         return Some((code, about_init));
     }
+    let of_call = captures(&OF_CALL, line.text);
+    let about_cuda = about_cuda || of_call.is_some();
     let patterns: [&Lazy; 2] = [&NUMBERED, &ASSIGNED];
-    let found = patterns.into_iter().find_map(|pattern| captures(pattern, line.text))?;
+    let other = || patterns.into_iter().find_map(|pattern| captures(pattern, line.text));
+    let found = of_call.or_else(other)?;
     let code = found.name("code")?.as_str().parse().ok()?;
     let next = found.name("next").map_or("", |next| next.as_str());
     let known = nvabi::cuda_result::by_code(code).is_some();

@@ -22,7 +22,7 @@ pattern! {
     /// The prefix that compose puts before the lines of a service: `webui-auto-1  | …`.
     COMPOSE = r"^\s*[a-z0-9][\w.]*(?:[-_][\w.]+)*[-_]\d{1,2}\s{1,4}\| \S"
 }
-pattern! { IN_LXC = r"(?i)\b(?:in|inside|an?|the|privileged|unprivileged) (?:\w+ )?(?:LXC|LXD|CT)\b" }
+pattern! { IN_LXC = r"(?i)\b(?:in|inside|an?|the|privileged|unprivileged) (?:\w+ )?(?:LXC|LXD|CT)\b|\(\s*LX[CD]\s*\)" }
 pattern! { IN_DOCKER = r"(?i)\b(?:in|inside|within) (?:a |the |my )?(?:docker|podman)\b" }
 pattern! { IN_POD = r"(?i)\b(?:in|inside|within) (?:a |the |my )?(?:pod|kubernetes|k8s)\b" }
 

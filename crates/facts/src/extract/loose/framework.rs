@@ -28,6 +28,10 @@ pattern! {
     /// The loader's words, and those of TensorFlow before them, which a narrow terminal cuts off.
     DRIVER_MISSING = r"(?P<library>libcuda\.so[.\d]*|libnvidia-ml\.so[.\d]*)(?:: cannot open shared object file|'; dlerror: \S+: c)"
 }
+pattern! {
+    /// What programs that load it themselves say: FFmpeg (`Cannot load libcuda.so.1`) and others.
+    DRIVER_UNLOADED = r"(?i)\b(?:cannot|can['’]t|could ?n['’]t|could not|failed to|unable to) (?:load|open|dlopen|find)(?: (?:the|shared|dynamic|CUDA|NVML|driver|library)){0,4}:? ['\x22`]?(?P<library>libcuda\.so[.\d]*|libnvidia-ml\.so[.\d]*)\b"
+}
 pattern! { MAPPED = r"(?P<path>/[\w./+\-]*/libcuda\.so[.\d]*)" }
 pattern! {
     TORCH = r"(?i)\b(?:py)?torch(?:\s+version)?\s*(?:==|:|=|\s)\s*v?(?P<version>\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|a|rc)\d*)?(?:\+\w+)?)"
@@ -162,7 +166,9 @@ fn versions(line: &Line<'_>, facts: &mut Facts) {
 }
 
 fn libraries(line: &Line<'_>, facts: &mut Facts) {
-    if let Some(library) = group(&DRIVER_MISSING, line.text, "library") {
+    let missing = [&DRIVER_MISSING, &DRIVER_UNLOADED];
+    let missing = missing.into_iter().find_map(|pattern| group(pattern, line.text, "library"));
+    if let Some(library) = missing.filter(|_| !line.text.trim_end().ends_with('?')) {
         facts.mentions_gpu = true;
         let error = Observed::seen(crate::observed::clean_excerpt(line.text), line.origin());
         if library.starts_with("libcuda") {

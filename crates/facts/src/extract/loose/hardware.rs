@@ -15,6 +15,7 @@ pattern! {
     /// `DCGM_FI_DEV_XID_ERRORS{gpu="0"} 79`.
     XID = r"(?i)(?:\bXIDs?(?:[ _](?:errors?|code|event|number|error code))?\s*(?:was|is|of)?\s*[:=#(]{0,2}\s*|XID_ERRORS\{[^}]*\}\s+)(?P<list>\d{1,3}(?:\s*(?:,|/|&|and|then|->|→|followed by)\s*(?:Xid\s*)?\d{1,3})*)(?:[^\d.%]|$|\.\s|\.$)"
 }
+pattern! { SXID = r"(?i)\bSXIDs?(?:[ _](?:errors?|code|event))?\s*[:=#(]{0,2}\s*(?P<number>\d{5})\b" }
 pattern! { DENIED = r"(?i)\b(?:no|not|never|without|isn['’]t|wasn['’]t|aren['’]t|neither|nor|instead of|unlike|clean of)\b[^.\n]{0,24}\b(?:xids?|fallen|fell|fall)\b" }
 pattern! { OFF_BUS = r"(?i)\b(?:has |have |had )?(?:fallen|fell|falls|falling|dropped|drops|dropping) (?:completely )?(?:off(?: of)?|out of) the (?:PCI(?:e|[- ]Express)? )?bus\b" }
 pattern! { MEMORY = r"(?i)\buncorrectable ECC error\b|\bCUDA_ERROR_ECC_UNCORRECTABLE\b|\bcudaErrorECCUncorrectable\b|\bdouble[- ]bit ECC error|\brow[- ]?remapp?(?:ing|er)? (?:has )?fail(?:ed|ure)\b" }
@@ -40,6 +41,13 @@ pub(super) fn read(line: &Line<'_>, prose: bool, facts: &mut Facts) {
         return;
     }
     xids(line, facts);
+    if let Some(number) = group(&SXID, line.text, "number").and_then(|number| number.parse().ok())
+        && said(&SXID, line.text)
+        && facts.log.told_sxids.len() < LIMIT
+    {
+        facts.mentions_gpu = true;
+        facts.log.told_sxids.push(Seen::new(number, line.origin()));
+    }
     if matches(&MEMORY, line.text) && facts.nvml.memory_errors_told.len() < LIMIT {
         facts.mentions_gpu = true;
         let told = Seen::new(clean_excerpt(line.text), line.origin());
@@ -100,7 +108,7 @@ mod tests {
     #[test]
     fn xids_in_all_words() {
         assert!(
-            [&XID, &DENIED, &OFF_BUS, &MEMORY, &RECOVERY, &NOT_LISTED, &UNSURE]
+            [&XID, &SXID, &DENIED, &OFF_BUS, &MEMORY, &RECOVERY, &NOT_LISTED, &UNSURE]
                 .iter()
                 .all(|p| p.is_some())
         );

@@ -19,6 +19,7 @@ mod framework;
 mod gsp;
 mod hardware;
 mod kernel;
+mod memory;
 mod module_build;
 mod module_load;
 mod module_paths;
@@ -102,6 +103,7 @@ fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
         fabric::read(&at, prose, facts);
         nccl::read(&at, facts);
         share::read(&at, prose, facts);
+        memory::read(&at, facts);
         hardware::read(&at, prose, facts);
         platform::read(&at, prose, facts);
         power::read(&at, prose, facts);

@@ -41,6 +41,11 @@ pattern! {
     PATCHED = r"(?i)\b(?:patched|community|modified|custom|tinygrad|aikitoria)\b[^.\n]{0,40}\b(?:p2p|nvidia|driver|(?:open-gpu-)?kernel[- ]modules?)\b|\b\d{3}\.\d{2,3}(?:\.\d{2})?-p2p\b|\bP2P (?:patch|fork|driver)\b"
 }
 
+pattern! {
+    WANTS_OPEN = r"(?i)\b(?:requires?|needs?|only works? with|only supports?|is only supported by)\b[^.\n]{0,32}\bopen\b\W{1,6}(?:(?:source|gpu|nvidia)\W)?(?:kernel\W)?(?:modules?|drivers?)\b"
+}
+pattern! { REFUSES = r"(?i)\b(?:proprietary|closed|tesla|legacy)\b[^.\n]{0,40}\b(?:reject\w*|refus\w+|fail\w*|unsupported|not (?:support|load|work|init)\w*)|\b(?:reject\w*|refus\w+)\b[^.\n]{0,24}\bproprietary\b" }
+
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     let marks = ["nvidia", "NVIDIA", "signed", "load error", "ejected by", "ey not available"];
     if !marks.iter().any(|word| line.has(word)) {
@@ -61,6 +66,9 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
 
 /// What only prose tells: the build is not NVIDIA's own.
 pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
+    if line.has("open") && matches(&WANTS_OPEN, line.text) && matches(&REFUSES, line.text) {
+        facts.module.open_wanted_told.get_or_insert_with(|| line.origin());
+    }
     let marked = ["p2p", "P2P", "atch", "ommunity", "odified", "ustom", "tinygrad", "aikitoria"];
     if facts.module.patched_told.is_none()
         && marked.iter().any(|word| line.has(word))
@@ -143,6 +151,8 @@ mod tests {
             &INSTALLER_REASON,
             &INSTALLER_LOAD,
             &PATCHED,
+            &WANTS_OPEN,
+            &REFUSES,
         ] {
             assert!(pattern.is_some());
         }

@@ -13,7 +13,7 @@ pattern! {
 }
 pattern! {
     /// A guest, in the words of a person.
-    GUEST = r"(?i)\b(?:inside|in|into|to|within|for|from) (?:a|an|the|my|our|this|one|each|every|any)?\s*(?:[\w.\-/]+ ){0,3}(?:VMs?|guests?|virtual machines?)\b|\bguest(?: OS| VM| kernel)?:\s|\b(?:hypervisor|guest)\s*:\s*\S|\bGPU passthrough\b|\bpassed[- ]through\b|\bpci[- ]?passthrough\b|\bOVMF\b|\bq35\b|\bSeaBIOS\b"
+    GUEST = r"(?i)\b(?:inside|in|into|to|within|for|from) (?:a|an|the|my|our|this|one|each|every|any)?\s*(?:[\w.\-/]+ ){0,3}(?:VMs?|guests?|virtual machines?)\b|\bguest(?: OS| VM| kernel)?:\s|\b(?:hypervisor|guest)\s*:\s*\S|\b(?:virtuali[sz]ed|virtual machines?|VMs?|nodes?|workers?|machines?|instances?)\b[^.\n]{0,40}\b(?:on|in|under|by) (?:top of )?(?:our |an? |the )?(?:OpenStack|Proxmox|VMware|vSphere|ESXi|KubeVirt|Harvester|oVirt|XCP-ng|Hyper-V|libvirt|KVM|QEMU)\b|\bGPU passthrough\b|\bpassed[- ]through\b|\bpci[- ]?passthrough\b|\bOVMF\b|\bq35\b|\bSeaBIOS\b"
 }
 pattern! { CC_STATE = r"(?i)\b(?:CC|Confidential Comput(?:e|ing)) (?:status|state|feature|mode)\s*(?::|=|is)\s*(?P<state>ON|OFF|enabled|disabled)\b" }
 pattern! { CC_READY = r"(?i)\bGPUs? Ready State\s*(?::|=|is)\s*(?P<state>not[- ]?ready|ready)\b|\bconf-compute -grs\b[^\n]{0,40}\b(?P<told>not[- ]?ready|ready)\b|\bready state\b[^\n]{0,20}\b(?P<said>not[- ]?ready)\b" }

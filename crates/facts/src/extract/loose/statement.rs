@@ -21,6 +21,9 @@ pattern! {
     SMI_FINE = r"(?i)\bnvidia-smi\b[^.\n;]{0,50}\b(?:works?|working|worked|lists?|listed|shows?|showed|fine|ok|okay|sees|healthy|correct(?:ly)?|reports?|detects?)\b"
 }
 pattern! {
+    RUN_FIRST = r"(?i)\b(?:once|after|until|unless|when|as soon as|only if|first|before)\b[^.\n]{0,24}\b(?:run|ran|running|runs|call\w*|execut\w+|invok\w+|start\w*|typ\w+)\b[^.\n]{0,16}\bnvidia-smi\b|\bnvidia-smi\b[^.\n]{0,12}\b(?:once|first)\b"
+}
+pattern! {
     /// What is told of the host is nothing that the container saw.
     ON_HOST = r"(?i)\b(?:on|from|at) (?:the |my |our |its )?(?:docker |bare |physical )?hosts?\b|\boutside (?:of )?(?:the |a |any )?(?:containers?|docker|pods?)\b"
 }
@@ -93,14 +96,26 @@ fn experiment(line: &Line<'_>, facts: &mut Facts) {
     });
 }
 
+/// nvidia-smi as what was done before something else worked: run as root it makes nodes and loads
+/// modules.
+fn runs_smi_first(text: &str) -> bool {
+    matches(&RUN_FIRST, text)
+}
+
 /// That nvidia-smi works says nothing of CUDA.
 fn about_smi_alone(text: &str) -> bool {
+    if runs_smi_first(text) {
+        return false;
+    }
     let lower = text.to_lowercase();
     let of_cuda = ["cuda", "cuinit", "torch"].iter().any(|word| lower.contains(word));
     lower.contains("nvidia-smi works") || matches(&SMI_FINE, text) && !of_cuda
 }
 
 fn smi_fine(line: &Line<'_>, facts: &mut Facts) {
+    if runs_smi_first(line.text) {
+        return;
+    }
     let Some(found) = captures(&SMI_FINE, line.text) else { return };
     let (Some(said), false) = (found.get(0), facts.nvml.init.is_seen()) else { return };
     // Only the clause itself: "nvidia-smi is fine but cuInit fails" is fine.

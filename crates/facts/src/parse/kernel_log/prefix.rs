@@ -44,6 +44,7 @@ fn one_layer(text: &str) -> Option<(Option<Stamp>, &str)> {
         let (inner, after) = rest.split_once(']').filter(|(inner, _)| inner.len() < 48)?;
         let stamp = time_in_bracket(inner);
         let prefix = stamp.is_some() || is_other_bracket(inner);
+        let after = after.strip_prefix(':').unwrap_or(after);
         return prefix.then(|| (stamp, host_and_tag(after.trim_start())));
     }
     kmsg(text)
@@ -52,6 +53,7 @@ fn one_layer(text: &str) -> Option<(Option<Stamp>, &str)> {
         .or_else(|| weekday(text).and_then(stamp::iso).map(without_zone))
         .or_else(|| stamp::month_day(text).map(with_host))
         .or_else(|| unix(text))
+        .or_else(|| logfmt(text))
 }
 
 fn with_host((stamp, after): (Stamp, &str)) -> (Option<Stamp>, &str) {
@@ -64,9 +66,21 @@ fn without_zone((stamp, after): (Stamp, &str)) -> (Option<Stamp>, &str) {
     with_host((stamp, after))
 }
 
-/// The time in a bracket: `   12.345678` or `Mon Nov 30 08:36:01 2026`.
+/// `time="2026-11-30T08:36:01Z" level=info msg="[   67.48] pci …\n" source=agent`: a guest's log in
+/// that of the runtime that started the guest.
+fn logfmt(text: &str) -> Option<(Option<Stamp>, &str)> {
+    const HEAD_BYTES: usize = 256;
+    let begins = ["time=", "level=", "msg="].iter().any(|key| text.starts_with(key));
+    let (_, message) = text.split_once("msg=\"").filter(|(head, _)| head.len() < HEAD_BYTES)?;
+    let end = message.find("\\n\"").or_else(|| message.rfind('"')).unwrap_or(message.len());
+    begins.then(|| (None, message.get(..end).unwrap_or(message)))
+}
+
+/// The time in a bracket: `   12.345678`, `Mon Nov 30 08:36:01 2026` or `2026-11-30T08:36:01.12Z`.
 fn time_in_bracket(inner: &str) -> Option<Stamp> {
-    stamp::boot(inner).or_else(|| stamp::ctime(inner.trim()))
+    let inner = inner.trim();
+    let iso = || stamp::iso(inner).map(|(stamp, _)| stamp);
+    stamp::boot(inner).or_else(|| stamp::ctime(inner)).or_else(iso)
 }
 
 /// A bracket in front of the text that tells no time to go by: a distance `+0.000012`, a minute
@@ -100,13 +114,15 @@ fn kmsg(text: &str) -> Option<(Option<Stamp>, &str)> {
     Some((Some(Stamp { seconds, clock: Clock::Boot }), after))
 }
 
-/// `kern  :err   : ` of `dmesg -x`.
+/// `kern  :err   : ` of `dmesg -x`, `kern: warning: ` of Talos.
 fn facility(text: &str) -> Option<(Option<Stamp>, &str)> {
     let (name, rest) = text.split_once(':')?;
     let (level, after) = rest.split_once(':')?;
     let known = matches!(name.trim_end(), "kern" | "user" | "daemon" | "syslog");
     let levels = ["emerg", "alert", "crit", "err", "warn", "notice", "info", "debug"];
-    (known && levels.contains(&level.trim_end())).then_some((None, after))
+    let level = level.trim();
+    let level = if level == "warning" { "warn" } else { level };
+    (known && levels.contains(&level)).then_some((None, after))
 }
 
 fn weekday(text: &str) -> Option<&str> {

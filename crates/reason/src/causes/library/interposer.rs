@@ -79,6 +79,7 @@ fn weigh(facts: &Facts) -> Weighing {
     let strength = if found.known { Moderate } else { Weak };
     weighing.supports(strength, format!("{} is preloaded", found.name), &found.origin);
     in_user_space(facts, &found, &mut weighing);
+    told_busy(facts, &found, &mut weighing);
     complaints(facts, &mut weighing);
     without(facts, found.known, &mut weighing);
     weighing
@@ -146,6 +147,17 @@ fn in_user_space(facts: &Facts, found: &Interposer, weighing: &mut Weighing) {
             let statement = "a library that nobody knows stands before the driver's calls";
             weighing.supports(Moderate, statement, &found.origin);
         }
+    }
+}
+
+/// A person's word for the same: it hangs, and runs all the while.
+fn told_busy(facts: &Facts, found: &Interposer, weighing: &mut Weighing) {
+    let looked = facts.unchanged_runs().any(|run| run.stuck.is_some());
+    if let Some(origin) = facts.cuda.busy_told.as_ref().filter(|_| !looked && found.known)
+        && facts.cuda.hangs().next().is_some()
+    {
+        let statement = "the program hangs and is told to be busy, in no call of the driver's";
+        weighing.supports(Moderate, statement, origin);
     }
 }
 

@@ -126,6 +126,10 @@ fn refused(facts: &Facts, event: &LogEvent, weighing: &mut Weighing) {
                 weighing.supports(Moderate, statement, &origin);
             }
         }
+        (Range::Inside, Some(_)) if gpu_state::hypervisor(facts).is_some() => {
+            weighing.supports(Strong, said, &event.origin);
+            weighing.needs(Need::VgpuVersions);
+        }
         (Range::Inside, Some(id)) => {
             weighing.supports(Moderate, said, &event.origin);
             let name = id.product_name.unwrap_or(id.name);

@@ -82,6 +82,11 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.rules_out("cuInit answers 0", origin);
         return weighing;
     }
+    if let Some(origin) = &facts.module.open_wanted_told {
+        let statement =
+            "the input says that the GPU needs the open modules, and the others refuse it";
+        weighing.supports(Moderate, statement, origin);
+    }
     match demand(facts) {
         Demand::Open(name, origin) => {
             refused(facts, &name, &origin, flavour.as_ref(), &mut weighing);

@@ -69,14 +69,16 @@ fn weigh(facts: &Facts) -> Weighing {
     if hang.is_none() && mask.is_none() {
         return weighing;
     }
-    if let Some((statement, origin)) = &hang {
-        weighing.supports(Moderate, *statement, origin);
-    }
     if let Some(event) = mask {
         let statement = "the driver cannot update its NVLink receive-detect mask any more";
         weighing.supports(Strong, statement, &event.origin);
     }
     let late = uptime(facts, &mut weighing);
+    if let Some((statement, origin)) = &hang {
+        // Many things hang, and most of them on the first day.
+        let strength = if late || mask.is_some() { Moderate } else { Weak };
+        weighing.supports(strength, *statement, origin);
+    }
     if let (Some((_, origin)), true, true) = (&hang, late, mask.is_some()) {
         weighing.confirms("both began after 66 days, as in every report", origin);
     }

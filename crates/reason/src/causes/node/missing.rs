@@ -80,6 +80,7 @@ fn weigh(facts: &Facts) -> Weighing {
     by_the_engine(facts, &mut weighing);
     if missing.is_empty() {
         told(facts, &mut weighing);
+        made_by_a_tool(facts, &mut weighing);
     }
     if !weighing.support.is_empty() {
         bare_container(facts, &missing, &mut weighing);
@@ -111,6 +112,18 @@ fn by_the_engine(facts: &Facts, weighing: &mut Weighing) {
         weighing.supports(Moderate, statement, origin);
     }
     weighing.needs(Need::CharMajors);
+}
+
+/// What starts only once a tool of the driver has run as root lacked what the tool makes.
+fn made_by_a_tool(facts: &Facts, weighing: &mut Weighing) {
+    if readings::cuda_works(facts).is_some() {
+        return;
+    }
+    if let Some(origin) = engine::cured_by(facts, &["nvidia-modprobe", "nvidia-smi"]) {
+        let statement = "it starts once a tool of the driver, which makes nodes, has run";
+        weighing.supports(Moderate, statement, origin);
+        weighing.needs(Need::NodeListing);
+    }
 }
 
 /// A node that the container tools looked for on the host.

@@ -10,6 +10,7 @@ use super::{
 use crate::cause::{Cause, LookAlike};
 use crate::causes::sandbox::{self, LxcConfig};
 use crate::evidence::Strength::{Moderate, Strong};
+use crate::machine;
 use crate::need::Need;
 use crate::readings::{self, code};
 use crate::remedy::{Impact, Place, Remedy};
@@ -60,7 +61,13 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 };
 
 /// Codes that NVML makes of a control node that leads nowhere (ENXIO, ENODEV, ENOTTY).
-const NVML_CODES: [i64; 2] = [code::NVML_DRIVER_NOT_LOADED, code::NVML_UNKNOWN];
+const NVML_CODES: [i64; 3] =
+    [code::NVML_DRIVER_NOT_LOADED, code::NVML_UNKNOWN, NVML_OPERATING_SYSTEM];
+
+/// What NVML answers root where a plain file is mounted in nvidiactl's place, as LXC does for
+/// `create=file` when the host has no node yet; it answers other users 999 (measured with
+/// libnvidia-ml 550.163.01).
+const NVML_OPERATING_SYSTEM: i64 = 17;
 
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
@@ -69,9 +76,23 @@ fn weigh(facts: &Facts) -> Weighing {
         weigh_node(facts, node, &mut weighing);
     }
     if wrong.is_empty() {
+        plain_file(facts, &mut weighing);
         numbers_fit(facts, &mut weighing);
     }
     weighing
+}
+
+/// A container whose nodes nobody has listed, and NVML's word on a file in nvidiactl's place.
+fn plain_file(facts: &Facts, weighing: &mut Weighing) {
+    let unseen = !facts.node.at("/dev/nvidiactl").is_seen();
+    let elsewhere = facts.host.wsl.value() == Some(&true) || !machine::in_container(facts);
+    if let Some(origin) = readings::nvml_failed_with(facts, NVML_OPERATING_SYSTEM)
+        && unseen
+        && !elsewhere
+    {
+        let statement = "NVML answers 17, as where a plain file is mounted in nvidiactl's place";
+        weighing.supports(Moderate, statement, &origin);
+    }
 }
 
 /// A node with the numbers that it should have.

@@ -66,7 +66,7 @@ fn weigh(facts: &Facts) -> Weighing {
     if let Some((statement, origin)) = &bars.listed {
         weighing.supports(Strong, statement.clone(), origin);
     }
-    if weighing.support.is_empty() {
+    if weighing.support.is_empty() && bars.no_space.is_none() {
         if let Some(origin) = gpu_state::registers_all_placed(facts) {
             weighing.rules_out("every window of the GPUs has an address", &origin);
         }

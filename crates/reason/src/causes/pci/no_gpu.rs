@@ -92,6 +92,8 @@ fn present(facts: &Facts, weighing: &mut Weighing) {
         readings::logged(facts, &["PROBE_NOT_CALLED", "ALREADY_BOUND", "VFIO_BOUND"])
     {
         weighing.rules_out("the kernel log names a GPU that another driver owns", origin);
+    } else if let Some(origin) = readings::logged(facts, &["PCI_FOUND"]) {
+        weighing.rules_out("the kernel found a GPU on the bus", origin);
     }
 }
 

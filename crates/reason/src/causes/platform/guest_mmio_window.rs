@@ -62,7 +62,11 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 fn weigh(facts: &Facts) -> Weighing {
     let guest = gpu_state::hypervisor(facts);
     let bars = Bars::of(facts);
-    let told = bars.zero_line.is_some() || bars.refused.is_some() || bars.listed.is_some();
+    let by_kernel = bars.no_space.as_ref().filter(|_| bars.placed.is_none());
+    let told = bars.zero_line.is_some()
+        || bars.refused.is_some()
+        || bars.listed.is_some()
+        || by_kernel.is_some();
     if guest.is_none() && (!told || facts.host.hypervisor.is_seen()) {
         return Weighing::not_applicable();
     }

@@ -3,7 +3,7 @@
 use facts::model::cuda::{Stage, Trial};
 use facts::model::nvml::NvmlGpu;
 use facts::model::share::GpuProcess;
-use facts::{Facts, Layer, Seen};
+use facts::{Facts, Layer, Origin, Seen};
 
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
@@ -48,15 +48,19 @@ const SCARCE_MIB: u64 = 1024;
 fn weigh(facts: &Facts) -> Weighing {
     let Some(refused) = refused(facts) else { return Weighing::not_applicable() };
     let mut weighing = Weighing::new();
-    weighing.supports(
-        Moderate,
-        format!("{} answers 2, out of memory", refused.what),
-        &refused.origin,
-    );
+    // What a context needs is little; what a program asks for later is its own affair first.
+    let strength = if refused.stage == Stage::Context { Moderate } else { Weak };
+    let statement = format!("{} answers 2, out of memory", refused.what);
+    weighing.supports(strength, statement, &refused.origin);
+    let others = held_by_others(facts);
+    if let Some((statement, origin)) = &others {
+        weighing.supports(Moderate, statement.clone(), origin);
+    }
     if asks_for_more(refused) {
         let statement =
             "the program had a context and asked for more: its own use may fill the GPU";
-        weighing.objects(Strong, statement, &refused.origin);
+        let strength = if others.is_some() { Weak } else { Strong };
+        weighing.objects(strength, statement, &refused.origin);
     }
     match full(facts) {
         Some(gpu) => on_full_gpu(facts, refused, gpu, &mut weighing),
@@ -70,6 +74,23 @@ fn refused(facts: &Facts) -> Option<&Trial> {
     facts.cuda.plain().find(|trial| {
         trial.failure_code() == Some(code::OUT_OF_MEMORY)
             && matches!(trial.stage, Stage::Context | Stage::Allocation)
+    })
+}
+
+/// What the program's own account leaves to others, where that is much. Its context is in no
+/// account of PyTorch's up to 2.1, and needs less than this.
+fn held_by_others(facts: &Facts) -> Option<(String, Origin)> {
+    const MUCH_MIB: f64 = 2048.0;
+    const SHARE: f64 = 0.2;
+    let account = facts.share.memory_account.as_ref()?;
+    let (others, total) = (account.value.others_mib(), account.value.total_mib);
+    (others > MUCH_MIB && others > SHARE * total).then(|| {
+        let statement = format!(
+            "{:.1} of the GPU's {:.1} GiB are neither free nor the program's",
+            others / 1024.0,
+            total / 1024.0
+        );
+        (statement, account.origin.clone())
     })
 }
 
