@@ -368,6 +368,13 @@ pub fn blocked_task(facts: &Facts) -> Option<&LogEvent> {
     facts.log.with("HUNG_TASK").next().or_else(listed).or_else(hint)
 }
 
+/// Whether a task is one of the kernel's threads that belong to the driver: `nvidia-modeset/`,
+/// `nv_queue`, `nvidia_uvm_…`, `UVM global queue`, `irq/63-nvidia`.
+pub fn is_drivers_thread(name: &str) -> bool {
+    ["nvidia-modeset", "nv_queue", "nvidia_uvm", "UVM "].iter().any(|own| name.starts_with(own))
+        || name.starts_with("irq/") && name.ends_with("-nvidia")
+}
+
 /// The GPU with which cuInit fails while it works with each of the others alone, as experiments have
 /// shown: in words.
 pub fn odd_gpu(facts: &Facts) -> Option<Seen<String>> {

@@ -37,6 +37,8 @@ pub enum EngineFault {
     NodeMissing(String),
     /// The hook, which runs outside the container, could not load this driver library.
     HookLacksLibrary(String),
+    /// The hook could not enter the root under which it looks for the driver.
+    DriverRootMissing,
     /// The engine knows no driver, runtime or hook for GPUs; its words.
     NoGpuRuntime(String),
     /// A device plugin finds no driver in its own container.
@@ -177,6 +179,8 @@ pub struct Engine {
     pub restart_cures: Vec<Seen<String>>,
     /// What a report says of a container that fails from its very start.
     pub from_start: Vec<Seen<String>>,
+    /// Files in /proc and /sys that a trace shows the driver's libraries not to find.
+    pub hidden_files: Vec<Seen<String>>,
     /// Whether /proc is mounted where the program runs.
     pub proc_mounted: Observed<bool>,
     /// Where it was seen that /proc is the one of another PID namespace, in which the numbers that

@@ -36,8 +36,13 @@ pub(super) fn symptoms(facts: &Facts) -> Vec<(SymptomId, String, Origin)> {
 /// A task that sleeps below frames of the driver's modules, where nothing else shows.
 pub(super) fn stuck(facts: &Facts) -> Option<(SymptomId, String, Origin)> {
     let event = readings::blocked_task(facts)?;
-    let (frame, _) = facts.log.frames.iter().find(|(frame, _)| frame.contains("[nvidia"))?;
     let task = event.get("comm").unwrap_or("a task");
+    let frame = facts.log.frames.iter().find(|(frame, _)| frame.contains("[nvidia"));
+    let Some((frame, _)) = frame else {
+        let summary = format!("{task}, a thread of the driver's, is stuck in the kernel");
+        return readings::is_drivers_thread(task)
+            .then(|| (SymptomId::GpuFaulted, summary, event.origin.clone()));
+    };
     Some((SymptomId::GpuFaulted, format!("{task} is stuck in {frame}"), event.origin.clone()))
 }
 

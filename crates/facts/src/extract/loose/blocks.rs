@@ -17,7 +17,8 @@ pub(super) fn apply(item: &RawItem, text: &str, facts: &mut Facts) {
     if text.contains("NVSMI LOG") || has_query_rows(text) {
         smi::apply(&named("nvidia-smi -q"), facts);
     }
-    if text.contains("| NVIDIA-SMI") {
+    // The head is often cut off; the names of the columns are nobody else's.
+    if text.contains("| NVIDIA-SMI") || text.contains("| Volatile Uncorr. ECC |") {
         smi::apply(&named("nvidia-smi"), facts);
     }
     if text.contains("(UUID: GPU-") || text.contains("(UUID: MIG-") {

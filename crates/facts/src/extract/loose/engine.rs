@@ -22,6 +22,10 @@ pattern! {
     /// The prefix that compose puts before the lines of a service: `webui-auto-1  | …`.
     COMPOSE = r"^\s*[a-z0-9][\w.]*(?:[-_][\w.]+)*[-_]\d{1,2}\s{1,4}\| \S"
 }
+pattern! {
+    /// libnvidia-container's log: `nvc.c:255] using root /run/nvidia/driver`.
+    USING_ROOT = r"\bnvc\.c:\d+\] using root (?P<root>/\S*)"
+}
 pattern! { IN_LXC = r"(?i)\b(?:in|inside|an?|the|privileged|unprivileged) (?:\w+ )?(?:LXC|LXD|CT)\b|\(\s*LX[CD]\s*\)" }
 pattern! { IN_DOCKER = r"(?i)\b(?:in|inside|within) (?:a |the |my )?(?:docker|podman)\b" }
 pattern! { IN_POD = r"(?i)\b(?:in|inside|within) (?:a |the |my )?(?:pod|kubernetes|k8s)\b" }
@@ -41,6 +45,10 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     {
         let text = |name: &str| found.name(name).map_or("", |m| m.as_str()).to_owned();
         let seen = Seen::new((text("key"), text("value")), line.origin());
+        facts.sandbox.settings.push(seen);
+    }
+    if let Some(root) = group(&USING_ROOT, line.text, "root") {
+        let seen = Seen::new(("root".to_owned(), root.to_owned()), line.origin());
         facts.sandbox.settings.push(seen);
     }
     for (pattern, kind) in [

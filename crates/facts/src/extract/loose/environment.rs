@@ -69,9 +69,10 @@ fn versions(line: &Line<'_>, facts: &mut Facts) {
             let loaded = NvrmVersion { version: version.clone(), flavour };
             facts.module.nvrm.or_better(Observed::seen(loaded, line.origin()));
         }
-        // "NVML library version: 580.159" is the library's, whatever the line says of drivers.
-        let of_library = before.contains("library version");
-        if !of_library {
+        // "NVML library version: 580.159" is the library's, whatever the line says of drivers; and a
+        // comparison names another driver's.
+        let others = ["library version", " than", "at least", ">=", "<", "require", "minimum"];
+        if !others.iter().any(|word| before.contains(word)) {
             let by_smi = line.has("NVIDIA-SMI");
             let nvml = &mut facts.nvml;
             let told = if by_smi { &mut nvml.driver_version } else { &mut nvml.driver_told };

@@ -25,6 +25,7 @@ pattern! {
 pattern! {
     IN_IMAGE = r"(?i)mount error: file creation failed: \S*/(?P<library>lib(?:nvidia|cuda)[\w\-.]*\.so[.\d]*): file exists"
 }
+pattern! { ROOT = r"(?i)\bfailed to change root directory: No such file or directory" }
 pattern! { LIBRARY = r"(?i)load library failed: (?P<library>lib[\w\-]+\.so[.\d]*)" }
 pattern! {
     RUNTIME = r#"(?i)(?P<said>could not select device driver "(?:nvidia)?"|(?:unknown or invalid runtime name|unknown runtime specified):? "?nvidia|unknown runtime "?nvidia|no runtime for "?nvidia"? is configured|nvidia-container-(?:runtime(?:-hook)?|cli)"?: (?:executable file not found|no such file)|exec: "nvidia-container-runtime(?:-hook)?": [^\n]{0,40}not found)"#
@@ -92,6 +93,9 @@ pub(super) fn faults(window: &str, first_line: usize) -> Vec<EngineFault> {
     }
     if let Some(library) = group(&LIBRARY, "library") {
         found.push(EngineFault::HookLacksLibrary(library));
+    }
+    if here(&ROOT).is_some() {
+        found.push(EngineFault::DriverRootMissing);
     }
     if let Some(said) = group(&RUNTIME, "said") {
         found.push(EngineFault::NoGpuRuntime(said));

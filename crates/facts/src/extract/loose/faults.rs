@@ -11,7 +11,7 @@ use crate::observed::{Observed, Seen, clean_excerpt};
 use crate::raw::RawItem;
 
 /// Words of which each message holds one; a line without any is passed over at little cost.
-const MARKS: [&str; 33] = [
+const MARKS: [&str; 34] = [
     "nvidia-container-",
     "bpf",
     "BPF",
@@ -45,6 +45,7 @@ const MARKS: [&str; 33] = [
     "executable file not found",
     "subsystem devices",
     "gathering device information",
+    "change root directory",
 ];
 
 pattern! { KEPT = r"(?i)NVIDIA GPU driver is already pre-installed on the node" }
@@ -133,6 +134,7 @@ fn kind(fault: &EngineFault) -> &'static str {
         | EngineFault::NoDeviceController
         | EngineFault::UnknownDevice(_)
         | EngineFault::HookLacksLibrary(_)
+        | EngineFault::DriverRootMissing
         | EngineFault::NodeMissing(_)
         | EngineFault::LibraryInImage(_)
         | EngineFault::MknodRefused(_) => "cli",

@@ -6,6 +6,7 @@ use crate::extract::torch;
 use crate::model::Facts;
 use crate::model::framework::FrameworkMessage;
 use crate::observed::Observed;
+use crate::raw::ItemName;
 use crate::version::CudaVersion;
 
 pattern! {
@@ -134,8 +135,9 @@ fn message(line: &Line<'_>) -> Option<FrameworkMessage> {
     let symbol = found.name("symbol")?.as_str().to_owned();
     // Only symbols of frameworks and of CUDA: a game's plug-in is no matter of ours.
     let ours = ["c10", "torch", "at6", "cuda", "cublas", "cudnn", "nccl", "ncclComm", "nvJit"];
-    ours.iter()
-        .any(|word| symbol.contains(word))
+    let of_driver = symbol.strip_prefix("cu").or_else(|| symbol.strip_prefix("nvml"));
+    let of_driver = of_driver.is_some_and(|rest| rest.starts_with(|ch: char| ch.is_uppercase()));
+    (of_driver || ours.iter().any(|word| symbol.contains(word)))
         .then_some(FrameworkMessage::UndefinedSymbol { library, symbol })
 }
 
@@ -166,6 +168,7 @@ fn versions(line: &Line<'_>, facts: &mut Facts) {
 }
 
 fn libraries(line: &Line<'_>, facts: &mut Facts) {
+    listed(line, facts);
     let missing = [&DRIVER_MISSING, &DRIVER_UNLOADED];
     let missing = missing.into_iter().find_map(|pattern| group(pattern, line.text, "library"));
     if let Some(library) = missing.filter(|_| !line.text.trim_end().ends_with('?')) {
@@ -186,6 +189,31 @@ fn libraries(line: &Line<'_>, facts: &mut Facts) {
         } else {
             facts.library.others.push(file);
         }
+    }
+}
+pattern! {
+    /// A row of `ls -l`: a driver library with its version, or the link that programs follow.
+    LISTED = r"^\s*[l-]r[rwx-]{8}\S?\s.*?\s(?:(?P<soname>libcuda\.so\.1|libnvidia-ml\.so\.1) -> )?(?P<file>\S*lib(?:cuda|nvidia-ml)\.so\.\d{3}\.\d+(?:\.\d+)?)\s*$"
+}
+
+/// A listing of a folder whose path is not told.
+fn listed(line: &Line<'_>, facts: &mut Facts) {
+    const LIMIT: usize = 64;
+    // The reader of the command has had what was listed by its path.
+    let by_path = matches!(&line.item.name, ItemName::Command(command) if command.contains(" /"));
+    let room = facts.library.others.len() < LIMIT;
+    let Some(found) = captures(&LISTED, line.text).filter(|_| room && !by_path) else {
+        return;
+    };
+    let file = found.name("file").map_or("", |file| file.as_str());
+    let of_cuda = file.contains("libcuda");
+    let soname = if of_cuda { "libcuda.so.1" } else { "libnvidia-ml.so.1" };
+    let library = crate::extract::libraries::by_path(file, soname, &line.origin(), facts);
+    let linked = if of_cuda { &mut facts.library.cuda } else { &mut facts.library.nvml };
+    if found.name("soname").is_some() && !linked.is_seen() {
+        *linked = Observed::seen(library, line.origin());
+    } else if !facts.library.others.iter().any(|known| known.version == library.version) {
+        facts.library.others.push(library);
     }
 }
 pattern! {

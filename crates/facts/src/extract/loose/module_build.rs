@@ -13,7 +13,7 @@ pattern! {
 }
 pattern! {
     /// Failures that name nvidia: DKMS's autoinstall, the installer, akmods.
-    NVIDIA_BUILD = r"(?i)\bautoinstall on (?P<kernel>[\w.+~-]+)\S* failed for [^\n]*\bnvidia|\bFailed to run [`'][^`'\n]*dkms build[^`'\n]*-m nvidia(?:[^`'\n]*?-k (?P<k>[\w.+~-]+))?[^\n]*[`']|\bUnable to build the NVIDIA kernel module|\bnvidia kernel module was not created|\bnvidia(?:-uvm|-drm|-modeset)?\.ko failed to build\b|\bBuilding and installing nvidia-kmod\b[^\n]*\bFAILED\b|\bBuilding kmod-nvidia\S* for kernel (?P<akmod>[\w.+~-]+) failed|/var/lib/dkms/nvidia[\w.-]*/[^\s/]+/build/make\.log for more|\bmake(?:\[\d+\])?: \*\*\* \[[^\]\n]*/(?:nvidia[\w./-]*\.o|(?:dkms|src)/nvidia[\w.-]*/[^\]\n]*)\] Error \d"
+    NVIDIA_BUILD = r"(?i)\bautoinstall on (?P<kernel>[\w.+~-]+)\S* failed for [^\n]*\bnvidia|\bFailed to run [`'][^`'\n]*dkms build[^`'\n]*-m nvidia(?:[^`'\n]*?-k (?P<k>[\w.+~-]+))?[^\n]*[`']|\bUnable to build the NVIDIA kernel module|\bnvidia kernel module was not created|\bnvidia(?:-uvm|-drm|-modeset)?\.ko failed to build\b|\bBuilding and installing nvidia-kmod\b[^\n]*\bFAILED\b|\bBuilding kmod-nvidia\S* for kernel (?P<akmod>[\w.+~-]+) failed|/var/lib/dkms/nvidia[\w.-]*/[^\s/]+/build/make\.log for more|^\*\*\* Failed [\w ]{2,40} check\. Bailing out!|\bmake(?:\[\d+\])?: \*\*\* \[[^\]\n]*/(?:nvidia[\w./-]*\.o|(?:dkms|src)/nvidia[\w.-]*/[^\]\n]*)\] Error \d"
 }
 pattern! {
     /// What a person says of it.
@@ -53,7 +53,7 @@ pattern! {
 }
 
 /// Words of which each message holds one; a line without any is passed over at little cost.
-const MARKS: [&str; 12] = [
+const MARKS: [&str; 13] = [
     "error: ",
     "Error!",
     "ERROR:",
@@ -66,6 +66,7 @@ const MARKS: [&str; 12] = [
     "headers",
     "kernel source",
     "ad return",
+    "Bailing out",
 ];
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
@@ -205,6 +206,10 @@ mod tests {
     #[test]
     fn failed_builds() {
         assert!(messages("make[2]: *** [scripts/Makefile.build:243: /var/lib/dkms/nvidia/535.98/build/nvidia/nv.o] Error 1").contains(&ModuleMessage::BuildFailed { kernel: None, of_nvidia: true }));
+        assert!(
+            messages("*** Failed PREEMPT_RT sanity check. Bailing out! ***")
+                .contains(&ModuleMessage::BuildFailed { kernel: None, of_nvidia: true })
+        );
         assert!(messages("make[2]: *** [/var/lib/dkms/nvidia/390.87/build/Kbuild:180: cc_version_check] Error 1").contains(&ModuleMessage::BuildFailed { kernel: None, of_nvidia: true }));
         let failed = |kernel: Option<&str>, of_nvidia| {
             vec![ModuleMessage::BuildFailed { kernel: kernel.map(str::to_owned), of_nvidia }]

@@ -22,7 +22,7 @@ pattern! {
 pattern! {
     /// `modprobe: ERROR: could not insert 'vboxdrv': Key was rejected by service`, and what people
     /// say of it without the name.
-    OTHER_KEY = r#"(?i)(?:\b(?:insert|load)(?: module)? ['"‘`](?P<module>[\w./+~-]+)['"’`]\s?: |(?:^|[\s"'`:]))(?:Key was rejected by service|Required key not available)"#
+    OTHER_KEY = r#"(?i)(?:\b(?:insert|load)(?: module)? ['"‘`](?P<module>[\w./+~-]+)['"’`]\s?: |(?:^|[\s"'`:]))(?:Key was rejected by service|Required key not available)|\bmodules?(?: keys?)?\b[^.\n]{0,16}\b(?:gets?|got|are|is|were|was|being)\b[^.\n]{0,8}\b(?:rejected|refused)\b"#
 }
 pattern! {
     /// What the installer prints when the kernel wants a signature.
@@ -47,7 +47,7 @@ pattern! {
 pattern! { REFUSES = r"(?i)\b(?:proprietary|closed|tesla|legacy)\b[^.\n]{0,40}\b(?:reject\w*|refus\w+|fail\w*|unsupported|not (?:support|load|work|init)\w*)|\b(?:reject\w*|refus\w+)\b[^.\n]{0,24}\bproprietary\b" }
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
-    let marks = ["nvidia", "NVIDIA", "signed", "load error", "ejected by", "ey not available"];
+    let marks = ["nvidia", "NVIDIA", "signed", "load error", "ejected", "ey not available"];
     if !marks.iter().any(|word| line.has(word)) {
         return;
     }

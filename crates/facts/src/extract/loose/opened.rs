@@ -26,12 +26,17 @@ pattern! {
 
 pattern! {
     /// `/dev/nvidia-uvm is missing`, "there is no /dev/nvidiactl".
-    ABSENT = r"(?i)(?P<a>/dev/nvidia[\w\-]*)\*?[`'\x22]?(?: (?:device )?(?:files?|nodes?|devices?|entr(?:y|ies)))?(?: \w+)? (?:(?:is|are|was|were) (?:missing|absent|not (?:there|present|created))|(?:does|do|did)(?: not|n['’]t) exist)\b|\b(?:there (?:is|are|was|were) no|missing) (?:device )?(?:files?|nodes?)? ?[`'\x22]?(?P<b>/dev/nvidia[\w\-]*)"
+    ABSENT = r"(?i)(?P<a>/dev/nvidia[\w\-]*)\*?[`'\x22]?(?: (?:device )?(?:files?|nodes?|devices?|entr(?:y|ies)))?(?: \w+)? (?:(?:is|are|was|were) (?:missing|absent|not (?:there|present|created))|(?:does|do|did)(?: not|n['’]t) exist)\b|\b(?:there (?:is|are|was|were) no|missing) (?:device )?(?:files?|nodes?)? ?[`'\x22]?(?P<b>/dev/nvidia[\w\-]*)|\bbwrap: Can't (?:get type of|find|bind mount|stat)[^\n]{0,40}(?P<c>/dev/nvidia[\w\-]*): No such file"
 }
 pattern! { DOUBT = r"(?i)\b(?:if|whether|check|unless|no longer|not|n['’]t)\b[^\n]{0,40}$|\?\s*$" }
 
 /// Most nodes that are told to be absent.
 const LIMIT: usize = 16;
+
+pattern! {
+    /// What the driver's libraries look at in /proc and /sys, in a trace by strace or by gVisor.
+    HIDDEN = r#"\b(?:access|faccessat2?|stat|lstat|newfstatat|open|openat)\([^\n"]{0,60}"?(?P<path>/sys/module/nvidia/initstate|/sys/bus/pci/devices|/proc/devices|/proc/driver/nvidia/(?:params|version))\b[^\n]{0,120}(?:= -1 ENOENT|errno=2\b)"#
+}
 
 /// What a person says is not there.
 pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
@@ -40,7 +45,7 @@ pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
     }
     for said in super::statement::sentences(line.text) {
         let Some(found) = captures(&ABSENT, said) else { continue };
-        let Some(path) = found.name("a").or(found.name("b")) else { continue };
+        let Some(path) = found.name("a").or(found.name("b")).or(found.name("c")) else { continue };
         let before = found.get(0).map_or("", |whole| &said[..whole.start()]);
         if matches(&DOUBT, before) || said.trim_end().ends_with('?') {
             continue;
@@ -56,11 +61,23 @@ pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
 }
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
+    if line.has("ENOENT") || line.has("errno=2") {
+        hidden(line, facts);
+    }
     if !(line.has("/dev/nvidia") || line.has("/comm\"")) {
         return;
     }
     if let Some((path, open)) = traced(line.text).or_else(|| told(line.text)) {
         enter(path, open, line, facts);
+    }
+}
+
+/// A file of the driver's or of the bus's that its libraries did not find.
+fn hidden(line: &Line<'_>, facts: &mut Facts) {
+    let Some(path) = super::pattern::group(&HIDDEN, line.text, "path") else { return };
+    let hidden = &mut facts.sandbox.engine.hidden_files;
+    if hidden.len() < LIMIT && !hidden.iter().any(|known| known.value == path) {
+        hidden.push(Seen::new(path.to_owned(), line.origin()));
     }
 }
 
@@ -122,7 +139,7 @@ mod tests {
 
     #[test]
     fn every_expression_compiles() {
-        let all = [&TRACED, &PYTHON, &SHELL, &TOLD, &ABSENT, &DOUBT];
+        let all = [&TRACED, &PYTHON, &SHELL, &TOLD, &ABSENT, &DOUBT, &HIDDEN];
         assert!(all.iter().all(|pattern| pattern.is_some()));
     }
 

@@ -168,7 +168,11 @@ fn wpr2(facts: &Facts, silent: bool, weighing: &mut Weighing) {
         return;
     };
     let Some(event) = events.get(place) else { return };
-    let failed = events.iter().take(place).find(|event| event.signature == "RMINIT_FAILED");
+    // NV_ERR_INVALID_STATE is what WPR2 itself gives: a log may begin between two such attempts.
+    let failed = events
+        .iter()
+        .take(place)
+        .find(|event| event.signature == "RMINIT_FAILED" && event.get("status") != Some("0x40"));
     match failed {
         Some(first) if !silent => {
             let statement =

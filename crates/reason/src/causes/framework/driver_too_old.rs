@@ -3,7 +3,7 @@
 use facts::model::framework::FrameworkMessage;
 use facts::model::process::Lever;
 use facts::version::CudaVersion;
-use facts::{Facts, Layer};
+use facts::{Facts, Layer, Origin};
 
 use super::{beneath, framework_cuda};
 use crate::cause::{Cause, LookAlike};
@@ -25,7 +25,12 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         and neither the driver's nor the toolkit's. Within one major version any driver will do \
         (12.8 runs on a driver for 12.2), PTX aside. The wheel brings its runtime along, so a \
         toolkit on disk plays no part; and cuInit, which knows nothing of runtimes, answers 0.",
-    explains: &[SymptomId::FrameworkNoGpu, SymptomId::CudaInitFails, SymptomId::CudaContextFails],
+    explains: &[
+        SymptomId::FrameworkNoGpu,
+        SymptomId::FrameworkNoCode,
+        SymptomId::CudaInitFails,
+        SymptomId::CudaContextFails,
+    ],
     specializes: &[],
     look_alikes: &[
         LookAlike {
@@ -75,6 +80,9 @@ fn weigh(facts: &Facts) -> Weighing {
 
 fn messages(facts: &Facts, weighing: &mut Weighing) {
     for (message, origin) in &facts.framework.messages {
+        if let FrameworkMessage::UndefinedSymbol { library, symbol } = message {
+            lacks_call(library, symbol, origin, weighing);
+        }
         let FrameworkMessage::DriverTooOld { found } = message else {
             continue;
         };
@@ -85,6 +93,15 @@ fn messages(facts: &Facts, weighing: &mut Weighing) {
             None => "the framework calls the driver too old".to_owned(),
         };
         weighing.confirms(statement, origin);
+    }
+}
+
+/// A program that asks libcuda for a call by name, and a libcuda that does not have it yet.
+fn lacks_call(library: &str, symbol: &str, origin: &Origin, weighing: &mut Weighing) {
+    let file = library.rsplit('/').next().unwrap_or(library);
+    if super::is_drivers(file) {
+        let statement = format!("{file} has no {symbol}, which the program asks for");
+        weighing.supports(Strong, statement, origin);
     }
 }
 

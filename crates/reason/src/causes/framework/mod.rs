@@ -22,6 +22,11 @@ fn framework_cuda(facts: &Facts) -> Option<(String, Seen<CudaVersion>)> {
     })
 }
 
+/// Whether a library by its file name is one of the driver's own.
+fn is_drivers(file: &str) -> bool {
+    file.starts_with("libcuda.so") || file.starts_with("libnvidia-")
+}
+
 /// The failure of cuInit itself, which happens before any runtime or framework code runs.
 fn beneath(facts: &Facts) -> Option<(i64, &facts::model::cuda::Trial)> {
     crate::readings::init_failure(facts)

@@ -82,6 +82,9 @@ fn messages(facts: &Facts, weighing: &mut Weighing) {
 fn undefined(library: &str, symbol: &str, origin: &Origin, weighing: &mut Weighing) {
     let of_framework = ["c10", "torch", "at6", "N2at"].iter().any(|part| symbol.contains(part));
     let file = library.rsplit('/').next().unwrap_or(library);
+    if super::is_drivers(file) || facts::parse::maps::is_interposer(library) {
+        return;
+    }
     if of_framework {
         let statement =
             format!("{file} wants a symbol that the installed framework lacks: {symbol}");

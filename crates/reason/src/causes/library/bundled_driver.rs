@@ -4,7 +4,7 @@ use facts::model::engine::EngineFault;
 use facts::model::library::{LibraryFile, LibraryKind};
 use facts::model::process::Lever;
 use facts::version::DriverVersion;
-use facts::{Facts, Layer, Origin, Seen};
+use facts::{Facts, Layer, Observed, Origin, Seen};
 
 use super::with_own_library;
 use crate::cause::{Cause, LookAlike};
@@ -279,6 +279,7 @@ fn same_or_unknown(facts: &Facts, weighing: &mut Weighing) {
 /// The versions are not known, and what is told of images speaks for it all the same.
 fn without_versions(facts: &Facts, failed: &Seen<String>, weighing: &mut Weighing) {
     other_image(facts, weighing);
+    side_by_side(facts, weighing);
     if let Some(package) = package(facts) {
         let statement = format!("{} is installed in the container", package.value);
         weighing.supports(Strong, statement, &package.origin);
@@ -286,6 +287,24 @@ fn without_versions(facts: &Facts, failed: &Seen<String>, weighing: &mut Weighin
     if !weighing.support.is_empty() {
         weighing.supports(Moderate, failed.value.clone(), &failed.origin);
         neighbours(facts, weighing);
+    }
+}
+
+/// Two releases of one library in the container: the engine brings one, and the image has the other.
+fn side_by_side(facts: &Facts, weighing: &mut Weighing) {
+    let linked = [&facts.library.cuda, &facts.library.nvml];
+    let pair = linked.into_iter().filter_map(Observed::value).find_map(|file| {
+        let mut others = facts.library.others.iter();
+        let other = others.find(|other| {
+            other.soname == file.soname && other.version.is_some() && other.version != file.version
+        })?;
+        Some((file, other))
+    });
+    if let Some((file, other)) = pair
+        && let (Some(version), Some(beside)) = (&file.version, &other.version)
+    {
+        let statement = format!("{} leads to {version}, and {beside} lies beside it", file.soname);
+        weighing.supports(Strong, statement, &file.origin);
     }
 }
 

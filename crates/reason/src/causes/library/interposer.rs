@@ -2,6 +2,7 @@
 
 use facts::model::ProbeRun;
 use facts::model::experiment::{Change, Effect};
+use facts::model::framework::FrameworkMessage;
 use facts::model::process::Lever;
 use facts::model::task::Hang;
 use facts::{Facts, Layer, Origin};
@@ -34,6 +35,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
         SymptomId::NvmlFails,
         SymptomId::P2pBroken,
         SymptomId::FrameworkNoGpu,
+        SymptomId::FrameworkNoCode,
     ],
     specializes: &["p2p.acs-iommu"],
     look_alikes: &[
@@ -176,8 +178,20 @@ fn of_driver(frame: &str) -> bool {
     frame.contains("nvidia") || frame.starts_with("uvm_") || frame.starts_with("nv_")
 }
 
-/// The library's own errors.
+/// The library's own errors, and the loader's about it.
 fn complaints(facts: &Facts, weighing: &mut Weighing) {
+    let unresolved = facts.framework.messages.iter().find_map(|(message, origin)| match message {
+        FrameworkMessage::UndefinedSymbol { library, symbol }
+            if facts::parse::maps::is_interposer(library) =>
+        {
+            Some((library, symbol, origin))
+        }
+        _ => None,
+    });
+    if let Some((library, symbol, origin)) = unresolved {
+        let statement = format!("{library} wants {symbol}, which this libcuda does not have");
+        weighing.supports(Strong, statement, origin);
+    }
     if let Some(said) = facts.library.interposer_complaints.first() {
         weighing.supports(Moderate, format!("it says: {}", said.value), &said.origin);
     }

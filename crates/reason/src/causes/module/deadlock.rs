@@ -221,7 +221,8 @@ fn hung_task(facts: &Facts, weighing: &mut Weighing) {
             weighing.objects(Strong, statement, &event.origin);
         }
         Place::Elsewhere => {
-            weighing.supports(Weak, statement, &event.origin);
+            let strength = if readings::is_drivers_thread(task) { Moderate } else { Weak };
+            weighing.supports(strength, statement, &event.origin);
             weighing.needs(Need::StuckStack);
         }
     }

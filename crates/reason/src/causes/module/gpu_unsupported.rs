@@ -126,7 +126,7 @@ fn refused(facts: &Facts, event: &LogEvent, weighing: &mut Weighing) {
                 weighing.supports(Moderate, statement, &origin);
             }
         }
-        (Range::Inside, Some(_)) if gpu_state::hypervisor(facts).is_some() => {
+        (Range::Inside, Some(id)) if may_be_shared(facts, id.product_name.unwrap_or(id.name)) => {
             weighing.supports(Strong, said, &event.origin);
             weighing.needs(Need::VgpuVersions);
         }
@@ -142,6 +142,16 @@ fn refused(facts: &Facts, event: &LogEvent, weighing: &mut Weighing) {
             weighing.needs(Need::GpuModel);
         }
     }
+}
+
+/// A guest's GPU, or a board for servers, which are often given to guests in parts: a part reads as
+/// its GPU, and only the driver for guests knows it.
+fn may_be_shared(facts: &Facts, name: &str) -> bool {
+    let name = name.trim_start_matches("NVIDIA ");
+    let for_servers =
+        ["Tesla ", "A10", "A16", "A2", "A30", "A40", "L2", "L4", "H100", "H200", "GRID"];
+    gpu_state::hypervisor(facts).is_some()
+        || for_servers.iter().any(|family| name.starts_with(family))
 }
 
 /// The release that the refusal names, else the loaded one.

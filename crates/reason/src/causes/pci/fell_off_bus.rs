@@ -138,11 +138,15 @@ fn lines(facts: &Facts, weighing: &mut Weighing) {
     }
 }
 
-/// NVML_ERROR_GPU_IS_LOST.
+/// NVML_ERROR_GPU_IS_LOST, for one GPU or as a program tells it.
+const NVML_GPU_IS_LOST: i64 = 15;
+
 fn answers(facts: &Facts, weighing: &mut Weighing) {
-    let lost = facts.nvml.queries.iter().find(|query| query.result == NvmlResult::Code(15));
-    if let Some(query) = lost {
-        weighing.supports(Strong, "NVML answers 15: the GPU is lost", &query.origin);
+    let lost =
+        facts.nvml.queries.iter().find(|query| query.result == NvmlResult::Code(NVML_GPU_IS_LOST));
+    let told = readings::nvml_failed_with(facts, NVML_GPU_IS_LOST);
+    if let Some(origin) = lost.map(|query| query.origin.clone()).or(told) {
+        weighing.supports(Strong, "NVML answers 15: the GPU is lost", &origin);
     }
     let unreached = facts.nvml.queries.iter().find(|query| {
         query.query.starts_with("nvmlDeviceGetHandle") && query.result == NvmlResult::Code(999)

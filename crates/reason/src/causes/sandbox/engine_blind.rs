@@ -60,6 +60,8 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 enum Lack {
     /// The hook cannot load this library.
     Library(String),
+    /// The hook looks for the driver under a root that is not there.
+    Root,
     /// There is no hook or runtime for GPUs.
     Runtime(String),
     /// A device plugin runs without the runtime.
@@ -71,11 +73,14 @@ fn weigh(facts: &Facts) -> Weighing {
     let Some(lack) = lack(facts) else { return weighing };
     let statement = match &lack.value {
         Lack::Library(library) => format!("the engine's hook cannot load {library}"),
+        Lack::Root => {
+            "the root under which the engine's hook looks for the driver is not there".to_owned()
+        }
         Lack::Runtime(said) => format!("the engine knows no runtime for GPUs: {said}"),
         Lack::Plugin => "the device plugin finds no driver in its container".to_owned(),
     };
     weighing.supports(Strong, statement, &lack.origin);
-    let by_library = matches!(lack.value, Lack::Library(_));
+    let by_library = matches!(lack.value, Lack::Library(_) | Lack::Root);
     enclosed(facts, by_library, &mut weighing);
     driver_root(facts, by_library, &mut weighing);
     host(facts, &mut weighing);
@@ -85,6 +90,7 @@ fn weigh(facts: &Facts) -> Weighing {
 fn lack(facts: &Facts) -> Option<Seen<Lack>> {
     engine::fault(facts, |fault| match fault {
         EngineFault::HookLacksLibrary(library) => Some(Lack::Library(library.clone())),
+        EngineFault::DriverRootMissing => Some(Lack::Root),
         EngineFault::NoGpuRuntime(said) => Some(Lack::Runtime(said.clone())),
         EngineFault::PluginLacksDriver => Some(Lack::Plugin),
         _ => None,
@@ -148,6 +154,14 @@ fn no_driver(facts: &Facts) -> Option<Origin> {
         .or_else(|| readings::nvml_failed_with(facts, readings::code::NVML_DRIVER_NOT_LOADED))
 }
 
+fn by_root(remedy: Remedy) -> Remedy {
+    remedy.step_to(
+        Place::Host,
+        "nvidia-ctk config --set nvidia-container-cli.root=/ --in-place",
+        "where the driver is installed on the host; with a driver container, start that first",
+    )
+}
+
 fn remedy(facts: &Facts) -> Remedy {
     let lack = lack(facts).map(|seen| seen.value);
     let remedy = Remedy::new(Impact::RestartsService, "the engine and its containers");
@@ -165,11 +179,10 @@ fn remedy(facts: &Facts) -> Remedy {
             "docker context use default",
             "the engine that runs on the host itself, installed from Docker's repository",
         ),
-        (Some(Lack::Library(_)), None) if engine::setting(facts, "root").is_some() => remedy.step_to(
-            Place::Host,
-            "nvidia-ctk config --set nvidia-container-cli.root=/ --in-place",
-            "the driver is installed on the host, not in a container",
-        ),
+        (Some(Lack::Root), None) => by_root(remedy),
+        (Some(Lack::Library(_)), None) if engine::setting(facts, "root").is_some() => {
+            by_root(remedy)
+        }
         (Some(Lack::Plugin), None) => remedy.step_to(
             Place::Host,
             "nvidia-ctk runtime configure --runtime=containerd --set-as-default && systemctl restart containerd",

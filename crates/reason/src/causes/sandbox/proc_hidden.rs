@@ -4,7 +4,7 @@ use facts::{Errno, Facts, Layer, Origin};
 
 use crate::cause::{Cause, LookAlike};
 use crate::engine;
-use crate::evidence::Strength::{Moderate, Strong};
+use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::need::Need;
 use crate::readings::{self, code};
 use crate::remedy::{Impact, Place, Remedy};
@@ -67,6 +67,7 @@ fn weigh(facts: &Facts) -> Weighing {
         return weighing;
     }
     let Some(origin) = engine::told(mounted, false) else {
+        files(facts, &mut weighing);
         if os_failed.is_some() {
             weighing.needs(Need::ProcMounted);
         }
@@ -86,6 +87,19 @@ fn weigh(facts: &Facts) -> Weighing {
         weighing.supports(Moderate, "NVML answers, which needs no /proc", &origin);
     }
     weighing
+}
+
+/// Files of /proc and /sys that a trace looked for in vain. They are not there without a driver
+/// either, so that one must be known to be loaded.
+fn files(facts: &Facts, weighing: &mut Weighing) {
+    let hidden = &facts.sandbox.engine.hidden_files;
+    let (Some(first), Some(loaded)) = (hidden.first(), readings::module_loaded(facts)) else {
+        return;
+    };
+    let names: Vec<&str> = hidden.iter().map(|seen| seen.value.as_str()).collect();
+    let statement = format!("a trace does not find {}", names.join(", "));
+    weighing.supports(Strong, statement, &first.origin);
+    weighing.supports(Weak, "outside, the driver is loaded", &loaded);
 }
 
 /// /proc is there, of another PID namespace: to the driver library it is as good as none, since the

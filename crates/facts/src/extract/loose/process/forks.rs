@@ -11,7 +11,7 @@ pattern! { GUNICORN = r"(?i)\bgunicorn/(?:arbiter|workers)|\bgunicorn\b[^.\n]{0,
 pattern! { UWSGI = r"\buWSGI\b|\buwsgi\b" }
 pattern! { RQ = r"\bfork_work_horse\b|\bperform_job\b[^\n]{0,40}\brq/" }
 pattern! { LOADER = r"\btorch/utils/data/_utils/worker\.py\b|\bDataLoader worker process \d" }
-pattern! { PYTHON = r"\bmultiprocessing/popen_fork\.py\b|\bset_start_method\(\W?fork\b" }
+pattern! { PYTHON = r"\bmultiprocessing/popen_fork\.py\b|\bset_start_method\(\W?fork\b|\bmultiprocessing\b|多进程|\bProcessPoolExecutor\b" }
 pattern! {
     /// CUDA's word for 3 as the whole message of an exception, in which no word tells of CUDA:
     /// `ValueError(b'initialization error',)`.
@@ -25,7 +25,7 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
         (&UWSGI, "a worker of uWSGI's"),
         (&RQ, "a work horse of RQ's"),
         (&LOADER, "a worker of PyTorch's DataLoader"),
-        (&PYTHON, "a process that multiprocessing forked"),
+        (&PYTHON, "a process of multiprocessing's"),
     ];
     for (pattern, name) in table {
         if matches(pattern, line.text) {
