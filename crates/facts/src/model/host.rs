@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::observed::{Observed, Seen};
+use crate::observed::{Observed, Origin, Seen};
 use crate::version::KernelRelease;
 
 /// What kind of container the process is in.
@@ -93,6 +93,8 @@ pub struct Host {
     pub config: BTreeMap<String, Observed<ConfigValue>>,
     /// Secure Boot.
     pub secure_boot: Observed<bool>,
+    /// Where a report says that the driver loads once Secure Boot is off.
+    pub secure_boot_cure: Option<Origin>,
     /// Product names of GPUs that a report mentions without any tool having listed them.
     pub gpu_names: Vec<Seen<String>>,
     /// PCI device ids of NVIDIA that a report mentions without any tool having listed them.

@@ -58,12 +58,12 @@ pub fn collect_experiment(
     supervisor.start(child(order, limit));
     let mut set = RawSet::new();
     while !supervisor.is_idle() {
+        progress(&supervisor.waiting().collect::<Vec<_>>());
         if let Some(finished) = supervisor.next_finished(TICK) {
             // What else it reads was told by the trials, and is not how the machine is.
             let own = |item: &RawItem| matches!(item.name, ItemName::Probe { .. });
             finished.items.into_iter().filter(own).for_each(|item| set.push(item));
         }
-        progress(&supervisor.waiting().collect::<Vec<_>>());
     }
     progress(&[]);
     set

@@ -122,12 +122,12 @@ impl Collection<'_> {
     /// Goes on until nobody is waited for.
     fn run(mut self, progress: &mut dyn FnMut(&[Waiting])) -> RawSet {
         while !self.supervisor.is_idle() {
+            let waiting: Vec<Waiting> = self.supervisor.waiting().collect();
+            progress(&waiting);
             if let Some(finished) = self.supervisor.next_finished(TICK) {
                 self.take(finished);
             }
             self.go_on();
-            let waiting: Vec<Waiting> = self.supervisor.waiting().collect();
-            progress(&waiting);
         }
         progress(&[]);
         self.into_set()

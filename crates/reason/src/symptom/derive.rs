@@ -32,6 +32,12 @@ pub fn derive(facts: &Facts) -> Vec<Symptom> {
     {
         push(&mut found, id, None, summary, &origin);
     }
+    if found.is_empty()
+        && let Some(said) = facts.library.interposer_complaints.first()
+    {
+        let summary = format!("a preloaded library says: {}", said.value);
+        push(&mut found, SymptomId::CudaContextFails, None, summary, &said.origin);
+    }
     found
 }
 

@@ -75,13 +75,14 @@ fn summary_of(message: &ModuleMessage) -> String {
 }
 
 /// Lines of the kernel log with which the driver gives a GPU up.
-const FAULTS: [&str; 14] = [
+const FAULTS: [&str; 15] = [
     "OPEN_DC_ONLY",
     "OPEN_UNSUPPORTED_OLD",
     "GSP_NVDEC0",
     "GSP_VER_MISMATCH",
     "GSP_VER_UNKNOWN",
     "GSP_WPR2_UP",
+    "VBIOS_ROM",
     "GSP_RPC_TIMEOUT_OLD",
     "GSP_HEARTBEAT_RM",
     "GSP_HEARTBEAT_LIBOS",

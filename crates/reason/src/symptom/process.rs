@@ -36,6 +36,12 @@ pub(super) fn derive(facts: &Facts, found: &mut Vec<Symptom>) {
         let summary = "a program asks for a GPU index that it does not see".to_owned();
         push(found, SymptomId::CudaContextFails, None, summary, origin);
     }
+    if let Some(origin) = facts.process.refused(Refusal::Thread)
+        && found.is_empty()
+    {
+        let summary = "the system refuses a program more threads".to_owned();
+        push(found, SymptomId::CudaContextFails, None, summary, origin);
+    }
     if found.iter().any(|symptom| symptom.id == SymptomId::P2pBroken) {
         return;
     }

@@ -25,6 +25,10 @@ pattern! {
     /// `error=46 : all CUDA-capable devices are busy`, `(35) CUDA driver version is insufficient`.
     ASSIGNED = r"(?i)\b(?:error|err|rc|status|code|result)\s*[=:]\s*(?P<code>[1-9]\d{0,2})\b"
 }
+pattern! {
+    /// 46 in the words of people, who turn its message round.
+    BUSY_DEVICES = r"(?i)\b(?:cuda|gpus?)\b[^.\n]{0,24}\b(?:unavailable or busy|busy or unavailable)\b"
+}
 pattern! { NAME = r"\b(?P<name>CUDA_ERROR_[A-Z_0-9]+|cudaError[A-Z]\w+)\b" }
 pattern! {
     /// The call never ends, in the words people use for it.
@@ -42,6 +46,7 @@ pattern! {
     /// CUDA does not start, in the words people use when they give no code.
     FAILS = r"(?i)\bUNKNOWN_CUDA_ERROR\b|\b(?:(?:every|all|any) CUDA (?:call|program|init|app)\w*|CUDA (?:calls?|programs?|init\w*|apps?)|cu_?init(?:\(0\))?)\b[^.\n]{0,24}\b(?:fails?|failed|dies|die|does not (?:work|start)|doesn['’]t (?:work|start)|stopped working|is broken|crash(?:es)?)\b"
 }
+pattern! { STOPS = r"(?i)\b(?:stop(?:s|ped)?|quit(?:s)?|cease[sd]?) working\b" }
 pattern! { CALL = r"(?:^|\s)\s(?:cudaMemcpy\w*|cudaMemset\w*|cudaStreamSynchronize|cudaDeviceSynchronize|cudaGetLastError|cublas\w+|(?P<malloc>cudaMalloc\w*))\(" }
 pattern! { FRESH = r"(?i)\b(?:fresh|new|separate|spawned) (?:python )?(?:process|interpreter)\b" }
 
@@ -117,9 +122,19 @@ fn push(line: &Line<'_>, facts: &mut Facts, stage: Stage, result: TrialResult, w
         seconds: None,
         traced: false,
         what: what.to_owned(),
-        under: super::statement::condition(sentence_with(line, result)),
+        under: condition(line, result),
         origin: line.origin(),
     });
+}
+
+/// What the sentence names as the condition under which it works. In a sentence that tells a failure
+/// that is no condition of the failure, unless the two are set against each other.
+fn condition(line: &Line<'_>, result: TrialResult) -> Option<String> {
+    let sentence = sentence_with(line, result);
+    if matches(&STOPS, sentence) {
+        return None;
+    }
+    super::statement::condition(sentence)
 }
 
 /// The sentence that tells the result: a condition in another sentence of the same line is that of
@@ -156,6 +171,9 @@ fn code_of(line: &Line<'_>) -> Option<(i64, bool)> {
         && let Some(code) = text.code
     {
         return Some((code, about_init));
+    }
+    if matches(&BUSY_DEVICES, line.text) {
+        return Some((46, false));
     }
     let of_call = captures(&OF_CALL, line.text);
     let about_cuda = about_cuda || of_call.is_some();

@@ -23,6 +23,10 @@ pattern! {
     COMPOSE = r"^\s*[a-z0-9][\w.]*(?:[-_][\w.]+)*[-_]\d{1,2}\s{1,4}\| \S"
 }
 pattern! {
+    /// A compose file that asks for GPUs.
+    COMPOSE_FILE = r"^\s*(?:-\s+driver:\s+nvidia|runtime:\s+nvidia)\s*$"
+}
+pattern! {
     /// libnvidia-container's log: `nvc.c:255] using root /run/nvidia/driver`.
     USING_ROOT = r"\bnvc\.c:\d+\] using root (?P<root>/\S*)"
 }
@@ -53,6 +57,7 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     }
     for (pattern, kind) in [
         (&COMPOSE, ContainerKind::Docker),
+        (&COMPOSE_FILE, ContainerKind::Docker),
         (&IN_LXC, ContainerKind::Lxc),
         (&IN_DOCKER, ContainerKind::Docker),
         (&IN_POD, ContainerKind::Kubernetes),

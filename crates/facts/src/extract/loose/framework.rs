@@ -46,7 +46,7 @@ pattern! {
 
 pattern! {
     /// A program, in a person's words, that does not find the GPU.
-    FINDS_NONE = r"(?i)\b(?:fails? to|failed to|can(?:not|['’]t| not)|could(?:n['’]t| not)|does(?:n['’]t| not)|did(?:n['’]t| not)|unable to|not able to) (?:detect|find|see|recogni[sz]e|use) (?:any |the |my |our |an? |its )?(?:nvidia )?GPUs?\b"
+    FINDS_NONE = r"(?i)\b(?:fails? to|failed to|can(?:not|['’]t| not)|could(?:n['’]t| not)|does(?:n['’]t| not)|did(?:n['’]t| not)|unable to|not able to) (?:(?:detect|find|see|recogni[sz]e|use) (?:any |the |my |our |an? |its )?(?:nvidia )?GPUs?|load (?:any |the )?nvidia drivers?)\b"
 }
 pattern! {
     /// Programs that print it: counted by CUDA or by OpenCL, which loads libcuda beneath.

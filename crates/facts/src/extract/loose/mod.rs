@@ -87,6 +87,7 @@ fn lines(item: &RawItem, text: &str, facts: &mut Facts, prose: bool) {
     peers::read(item, text, facts);
     engine::commands(item, text, facts);
     process::wsl_folder(item, text, facts);
+    memory::at_start(item, text, facts);
     let is_long = text.len() > REPORT_BYTES;
     for (number, line) in crate::parse::numbered(text) {
         let line = bounded(line);

@@ -33,7 +33,7 @@ pattern! {
     INSTALLER_REASON = r"\bKernel module load error: (?P<reason>[A-Z][^\n]{3,80})"
 }
 pattern! {
-    INSTALLER_LOAD = r"(?i)\bERROR: Unable to load the (?:kernel module '?nvidia|'?nvidia[\w-]*'? kernel module)"
+    INSTALLER_LOAD = r"(?i)\bERROR: Unable to load the (?:kernel module '?nvidia|'?nvidia[\w-]*'? kernel module)|\bCould not load GPU driver\b"
 }
 
 pattern! {
@@ -42,12 +42,24 @@ pattern! {
 }
 
 pattern! {
+    SECURE_BOOT_CURE = r"(?i)\b(?:disabl\w+|turn\w* off|switch\w* off|without)\b[^.\n]{0,24}\bsecure ?-?boot\b[^.\n]{0,40}\b(?:work\w*|fix\w*|solve\w*|load\w*|cure\w*|help\w*)\b"
+}
+pattern! {
     WANTS_OPEN = r"(?i)\b(?:requires?|needs?|only works? with|only supports?|is only supported by)\b[^.\n]{0,32}\bopen\b\W{1,6}(?:(?:source|gpu|nvidia)\W)?(?:kernel\W)?(?:modules?|drivers?)\b"
 }
 pattern! { REFUSES = r"(?i)\b(?:proprietary|closed|tesla|legacy)\b[^.\n]{0,40}\b(?:reject\w*|refus\w+|fail\w*|unsupported|not (?:support|load|work|init)\w*)|\b(?:reject\w*|refus\w+)\b[^.\n]{0,24}\bproprietary\b" }
 
 pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
-    let marks = ["nvidia", "NVIDIA", "signed", "load error", "ejected", "ey not available"];
+    let marks = [
+        "nvidia",
+        "NVIDIA",
+        "signed",
+        "load error",
+        "ejected",
+        "ey not available",
+        "GPU driver",
+        "GPU Driver",
+    ];
     if !marks.iter().any(|word| line.has(word)) {
         return;
     }
@@ -66,6 +78,10 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
 
 /// What only prose tells: the build is not NVIDIA's own.
 pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
+    let cures = |said: &str| matches(&SECURE_BOOT_CURE, said) && !said.trim_end().ends_with('?');
+    if line.text.split(". ").flat_map(|part| part.split(", ")).any(cures) {
+        facts.host.secure_boot_cure.get_or_insert_with(|| line.origin());
+    }
     if line.has("open") && matches(&WANTS_OPEN, line.text) && matches(&REFUSES, line.text) {
         facts.module.open_wanted_told.get_or_insert_with(|| line.origin());
     }
@@ -152,6 +168,7 @@ mod tests {
             &INSTALLER_LOAD,
             &PATCHED,
             &WANTS_OPEN,
+            &SECURE_BOOT_CURE,
             &REFUSES,
         ] {
             assert!(pattern.is_some());

@@ -22,6 +22,7 @@ pattern! {
 }
 pattern! { FLATPAK_ONLY = r"(?i)\bflatpaks?\b" }
 pattern! { NATIVE_WORKS = r"(?i)\b(?:native|host|outside|non-flatpak|system)\b[^.\n]{0,40}\b(?:works?|fine|ok|okay|unaffected)\b" }
+pattern! { AFTER_UPDATE = r"(?i)\b(?:after|since|with)\b[^\n]{0,40}\bdrivers?\b[^\n]{0,24}\b(?:update|upgrade|version)|\b(?:updat|upgrad)\w+\b[^\n]{0,24}\bdrivers?\b" }
 pattern! { FLATPAK_CURE = r"(?i)\bflatpak update\b" }
 pattern! {
     NO_PROC = r"(?i)(?:/(?:proc|sys)\b[^.\n]{0,24}\b(?:is|was) (?:not (?:mounted|available|there)|missing|empty|hidden)|\b(?:no|without(?: an?)?(?: mounted)?) /(?:proc|sys)\b(?:$|[\s,;.])|\bdo this: mount -t proc)"
@@ -82,7 +83,8 @@ pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
     push(line, &FROM_START, |facts| &mut facts.sandbox.engine.from_start, facts);
     unconfined(line, facts);
     let about_flatpak = matches(&FLATPAK_ONLY, line.text);
-    if about_flatpak && (matches(&NATIVE_WORKS, line.text) || matches(&FLATPAK_CURE, line.text)) {
+    let tells = [&NATIVE_WORKS, &FLATPAK_CURE, &AFTER_UPDATE];
+    if about_flatpak && tells.iter().any(|pattern| matches(pattern, line.text)) {
         push(line, &FLATPAK_ONLY, |facts| &mut facts.sandbox.engine.flatpak_only, facts);
     }
     if line.has("/dev/char") && matches(&CHAR_LINKS, line.text) {
@@ -121,6 +123,7 @@ mod tests {
             &FLATPAK_ONLY,
             &NATIVE_WORKS,
             &FLATPAK_CURE,
+            &AFTER_UPDATE,
             &NO_PROC,
             &CHAR_LINKS,
             &NVML_FAILED,

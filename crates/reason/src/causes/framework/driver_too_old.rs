@@ -55,9 +55,11 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
     messages(facts, &mut weighing);
-    if let Some(trial) =
-        facts.cuda.plain().find(|trial| trial.failure_code() == Some(code::INSUFFICIENT_DRIVER))
-    {
+    if let Some(trial) = facts.cuda.plain().find(|trial| {
+        // PyTorch words 35 in two ways, and this one says that there was no driver to ask.
+        let none = trial.origin.excerpt.contains("Found no NVIDIA driver");
+        trial.failure_code() == Some(code::INSUFFICIENT_DRIVER) && !none
+    }) {
         let statement = "error 35: the driver is insufficient for the runtime";
         weighing.supports(Strong, statement, &trial.origin);
     }

@@ -112,6 +112,10 @@ fn image(facts: &Facts, weighing: &mut Weighing) {
         let statement = "the VBIOS lacks the interface that the security step needs (FWSEC)";
         weighing.supports(Strong, statement, &event.origin);
     }
+    if let Some(event) = facts.log.first(&["VBIOS_ROM"]) {
+        let statement = "the driver finds no VBIOS in the card's ROM";
+        weighing.supports(Strong, statement, &event.origin);
+    }
     if let Some(event) = facts.log.first(&["GSP_FWSEC"]) {
         weighing.supports(Moderate, "the security step from the VBIOS failed", &event.origin);
     }

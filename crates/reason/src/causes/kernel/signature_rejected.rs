@@ -67,6 +67,9 @@ fn weigh(facts: &Facts) -> Weighing {
     let refused = refusal(facts, &mut weighing);
     log(facts, refused, &mut weighing);
     boot(facts, &mut weighing);
+    if let Some(origin) = &facts.host.secure_boot_cure {
+        weighing.supports(Strong, "the driver is told to load once Secure Boot is off", origin);
+    }
     if weighing.support.is_empty() && driver_absent(facts).is_some() {
         weighing.needs(Need::ModuleLoad);
         if !facts.host.secure_boot.is_seen() {

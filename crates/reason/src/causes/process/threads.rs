@@ -96,15 +96,11 @@ fn refused_only(facts: &Facts, weighing: &mut Weighing) {
         by_container(facts, weighing);
         return;
     }
-    let failing = facts.cuda.plain().find(|trial| !trial.ok());
-    if let (Some(refused), Some(_)) = (facts.process.refused(Refusal::Thread), failing) {
-        weighing.supports(
-            Moderate,
-            "a thread or process was refused for want of resources",
-            refused,
-        );
-        weighing.needs(Need::Limits);
-    } else if let Some(refused) = facts.process.refused(Refusal::Thread) {
+    let Some(refused) = facts.process.refused(Refusal::Thread) else { return };
+    let statement = "a thread or process was refused for want of resources";
+    weighing.supports(Moderate, statement, refused);
+    weighing.needs(Need::Limits);
+    if !facts.cuda.plain().any(|trial| !trial.ok()) {
         tried(
             facts,
             |lever| lever == Lever::Threads,
@@ -112,10 +108,6 @@ fn refused_only(facts: &Facts, weighing: &mut Weighing) {
             "more processes do not help",
             weighing,
         );
-        if !weighing.support.is_empty() {
-            let statement = "a thread or process was refused for want of resources";
-            weighing.supports(Moderate, statement, refused);
-        }
     }
 }
 

@@ -92,9 +92,15 @@ fn failure(facts: &Facts) -> Option<Seen<String>> {
     let failures = facts.sandbox.engine.nvml_failures.iter();
     let unknown = failures.rev().find(|seen| seen.value == code::NVML_UNKNOWN);
     let origin = readings::nvml_failed_with(facts, code::NVML_UNKNOWN)
-        .or_else(|| unknown.map(|seen| seen.origin.clone()))?;
-    let statement = "NVML answers 999, 'Unknown Error', which it makes of EPERM on nvidiactl";
-    Some(Seen::new(statement.to_owned(), origin))
+        .or_else(|| unknown.map(|seen| seen.origin.clone()));
+    if let Some(origin) = origin {
+        let statement = "NVML answers 999, 'Unknown Error', which it makes of EPERM on nvidiactl";
+        return Some(Seen::new(statement.to_owned(), origin));
+    }
+    let later = !facts.sandbox.engine.lost_later.is_empty() && container(facts).is_some();
+    let trial = readings::init_failed_with(facts, code::NO_DEVICE).filter(|_| later)?;
+    let statement = "cuInit answers 100, which it makes of EPERM on nvidiactl";
+    Some(Seen::new(statement.to_owned(), trial.origin.clone()))
 }
 
 /// A container that fails from its start has nothing to lose.

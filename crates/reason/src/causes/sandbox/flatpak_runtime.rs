@@ -68,7 +68,7 @@ fn weigh(facts: &Facts) -> Weighing {
     if let Some(seen) = told {
         weighing.supports(
             Moderate,
-            "only programs under Flatpak fail, or flatpak update helps",
+            "programs under Flatpak fail, others do not, or since the driver was updated",
             &seen.origin,
         );
         if installed.is_empty() {
