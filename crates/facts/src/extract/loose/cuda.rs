@@ -127,8 +127,8 @@ fn push(line: &Line<'_>, facts: &mut Facts, stage: Stage, result: TrialResult, w
     });
 }
 
-/// What the sentence names as the condition under which it works. In a sentence that tells a failure
-/// that is no condition of the failure, unless the two are set against each other.
+/// The condition under which the sentence says that it works; one that says that it stopped working
+/// names none.
 fn condition(line: &Line<'_>, result: TrialResult) -> Option<String> {
     let sentence = sentence_with(line, result);
     if matches(&STOPS, sentence) {
