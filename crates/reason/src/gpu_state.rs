@@ -6,6 +6,7 @@ use facts::model::pci::{PciAddress, PciDevice};
 use facts::model::platform::VgpuSide;
 use facts::{Facts, Origin, Seen};
 
+use crate::machine;
 use crate::xid_burst::{self, same_card};
 
 /// The recovery that the driver asks for, when it asks for one: as NVML tells it, as the last Xid
@@ -177,7 +178,7 @@ fn counted_errors(facts: &Facts) -> Option<Seen<String>> {
 /// The hypervisor under which this machine runs, when it is known to be a guest: by a reading of
 /// the machine, or by what the report says.
 pub fn hypervisor(facts: &Facts) -> Option<Seen<String>> {
-    if facts.host.wsl.value() == Some(&true) {
+    if machine::is_wsl(facts) {
         return None;
     }
     match facts.host.hypervisor.as_seen() {

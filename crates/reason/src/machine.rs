@@ -84,6 +84,16 @@ const KERNELS: [(&str, Distribution); 11] = [
     (".amzn", Distribution::Rhel),
 ];
 
+/// Whether this is WSL, whose driver is that of Windows.
+pub fn is_wsl(facts: &Facts) -> bool {
+    facts.host.wsl.value() == Some(&true)
+}
+
+/// WSL and Tegra bring the driver's kernel side in other ways.
+pub fn has_other_driver(facts: &Facts) -> bool {
+    is_wsl(facts) || facts.host.tegra.value() == Some(&true)
+}
+
 /// Whether the facts come from inside a container.
 pub fn in_container(facts: &Facts) -> bool {
     facts.host.container.value().is_some_and(|kind| *kind != ContainerKind::None)

@@ -180,17 +180,9 @@ fn hung(standing: Standing, origin: &dyn Fn(u32) -> Origin, facts: &mut Facts) {
         ..Stuck::default()
     };
     if standing.of_cuda {
-        facts.cuda.trials.push(Trial {
-            stage: Stage::Init,
-            result: TrialResult::Hung { killable: None },
-            fresh_process: None,
-            hmm_disabled: None,
-            seconds: None,
-            traced: true,
-            what: "cuInit".to_owned(),
-            under: None,
-            origin: origin.clone(),
-        });
+        let hung = TrialResult::Hung { killable: None };
+        let trial = Trial::new(Stage::Init, hung, "cuInit", origin.clone());
+        facts.cuda.trials.push(Trial { traced: true, ..trial });
     }
     facts.probes.push(ProbeRun {
         probe: RUN.to_owned(),

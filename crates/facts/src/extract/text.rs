@@ -74,12 +74,12 @@ fn unquoted(text: &str) -> Option<String> {
     let filled = text.lines().filter(|line| !line.trim().is_empty()).count();
     // An empty line of a quotation is a mark alone; a prompt of Python's is none.
     let is_quoted = |line: &str| line == ">" || line.starts_with("> ");
-    let lines: Vec<&str> = text.lines().collect();
-    let quoted = lines.iter().filter(|line| is_quoted(line.trim())).count();
+    let quoted = text.lines().filter(|line| is_quoted(line.trim())).count();
     if quoted < QUOTED_LINES.min(filled) || quoted == 0 {
         return None;
     }
     let all = quoted * 10 >= filled * 7;
+    let lines: Vec<&str> = text.lines().collect();
     let strip = |line: &str| {
         let rest = line.trim_start();
         rest.strip_prefix("> ").or_else(|| rest.strip_prefix('>')).unwrap_or(line).to_owned()

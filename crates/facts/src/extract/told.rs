@@ -9,19 +9,11 @@ use crate::observed::{Origin, Seen};
 /// Enters what was told, and remarks on Xids that say nothing of the GPU.
 pub(super) fn apply(facts: &mut Facts) {
     if facts.log.with("XID").next().is_none() {
-        let told = std::mem::take(&mut facts.log.told_xids);
-        for xid in &told {
-            let event = event("XID", Some(xid.value), &xid.origin);
-            facts.log.events.push(event);
-        }
-        facts.log.told_xids = told;
+        let told = facts.log.told_xids.iter();
+        facts.log.events.extend(told.map(|xid| event("XID", Some(xid.value), &xid.origin)));
     }
     if facts.log.with("NVSWITCH_SXID").next().is_none() {
-        let told = std::mem::take(&mut facts.log.told_sxids);
-        for sxid in &told {
-            facts.log.events.push(switch_event(sxid));
-        }
-        facts.log.told_sxids = told;
+        facts.log.events.extend(facts.log.told_sxids.iter().map(switch_event));
     }
     let known = ["FALLEN_BUS", "FALLEN_BUS_INIT"];
     if facts.log.first(&known).is_none()

@@ -73,6 +73,21 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// A trial of which no more is known.
+    pub fn new(stage: Stage, result: TrialResult, what: &str, origin: Origin) -> Trial {
+        Trial {
+            stage,
+            result,
+            fresh_process: None,
+            hmm_disabled: None,
+            seconds: None,
+            traced: false,
+            what: what.to_owned(),
+            under: None,
+            origin,
+        }
+    }
+
     /// True when everything that was tried worked.
     pub fn ok(&self) -> bool {
         self.result == TrialResult::Code(0)

@@ -93,3 +93,10 @@ pub struct Framework {
     /// Messages.
     pub messages: Vec<(FrameworkMessage, Origin)>,
 }
+
+impl Framework {
+    /// Where a message was first printed or told.
+    pub fn said(&self, message: &FrameworkMessage) -> Option<&Origin> {
+        self.messages.iter().find(|(known, _)| known == message).map(|(_, origin)| origin)
+    }
+}

@@ -147,6 +147,12 @@ impl Process {
         Some((best.value, &best.origin))
     }
 
+    /// Where it is told, or was tried, that changing this helped.
+    pub fn helped_by(&self, lever: Lever) -> Option<&Origin> {
+        let (attempt, origin) = self.tried(|other| other == lever)?;
+        attempt.helped.then_some(origin)
+    }
+
     /// One variable: seen, absent (the environment was listed and it is not there) or unknown.
     pub fn env(&self, name: &str) -> Observed<String> {
         if let Some(seen) = self.env.get(name) {

@@ -1,5 +1,6 @@
 //! The lines of the bus and of the fabric.
 
+use crate::machine;
 use facts::model::pci::PciDevice;
 use facts::{Facts, Observed};
 
@@ -7,7 +8,7 @@ use super::{Line, not_seen};
 
 /// `8 GPUs, all links at full width`.
 pub(super) fn pci(facts: &Facts) -> Line {
-    if facts.host.wsl.value() == Some(&true) {
+    if machine::is_wsl(facts) {
         return Line::not_applicable("WSL: the GPU is not on the PCI bus");
     }
     if facts.host.tegra.value() == Some(&true) {

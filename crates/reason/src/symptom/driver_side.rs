@@ -38,12 +38,14 @@ pub(super) fn stuck(facts: &Facts) -> Option<(SymptomId, String, Origin)> {
     let event = readings::blocked_task(facts)?;
     let task = event.get("comm").unwrap_or("a task");
     let frame = facts.log.frames.iter().find(|(frame, _)| frame.contains("[nvidia"));
-    let Some((frame, _)) = frame else {
-        let summary = format!("{task}, a thread of the driver's, is stuck in the kernel");
-        return readings::is_drivers_thread(task)
-            .then(|| (SymptomId::GpuFaulted, summary, event.origin.clone()));
+    let summary = match frame {
+        Some((frame, _)) => format!("{task} is stuck in {frame}"),
+        None if readings::is_drivers_thread(task) => {
+            format!("{task}, a thread of the driver's, is stuck in the kernel")
+        }
+        None => return None,
     };
-    Some((SymptomId::GpuFaulted, format!("{task} is stuck in {frame}"), event.origin.clone()))
+    Some((SymptomId::GpuFaulted, summary, event.origin.clone()))
 }
 
 /// Messages after which there is no driver to talk to.

@@ -6,11 +6,11 @@ use facts::{Facts, Origin};
 use super::{Symptom, SymptomId};
 use crate::gpu_bars::{self, Bars};
 use crate::gpu_state;
-use crate::readings;
+use crate::readings::{self, code};
 use crate::xid_burst;
 
 /// NVML_ERROR_GPU_IS_LOST and NVML_ERROR_RESET_REQUIRED (nvml.h).
-const LOST_OR_LOCKED: [i64; 2] = [15, 16];
+const LOST_OR_LOCKED: [i64; 2] = [code::NVML_GPU_IS_LOST, code::NVML_RESET_REQUIRED];
 
 /// Lines that report a fault of a GPU or of handing it over.
 const LINES: [&str; 14] = [

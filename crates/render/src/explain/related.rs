@@ -129,17 +129,7 @@ fn event(signature: &'static str, groups: &[(&'static str, String)], entry: &Ent
 
 fn cuda(code: i64, stage: Stage, what: &str, origin: &Origin) -> Facts {
     let mut facts = Facts::default();
-    facts.cuda.trials.push(Trial {
-        stage,
-        result: TrialResult::Code(code),
-        fresh_process: None,
-        hmm_disabled: None,
-        seconds: None,
-        traced: false,
-        what: what.to_owned(),
-        under: None,
-        origin: origin.clone(),
-    });
+    facts.cuda.trials.push(Trial::new(stage, TrialResult::Code(code), what, origin.clone()));
     facts
 }
 

@@ -48,16 +48,10 @@ fn cu_init(output: &Output<'_>, facts: &mut Facts) {
         _ => output.item.origin_of_line(line),
     };
     facts.cuda.trials.push(Trial {
-        stage: Stage::Init,
-        result,
         // Each run of the interpreter is a process of its own.
         fresh_process: Some(true),
         hmm_disabled: facts.module.uvm_disable_hmm.value().copied(),
-        seconds: None,
-        traced: false,
-        what: "cuInit".to_owned(),
-        under: None,
-        origin,
+        ..Trial::new(Stage::Init, result, "cuInit", origin)
     });
 }
 
@@ -127,15 +121,9 @@ fn enter(attribute: &str, token: &str, number: u32, output: &Output<'_>, facts: 
             facts.framework.torch_available = Observed::seen(available, origin.clone());
             if available {
                 facts.cuda.trials.push(Trial {
-                    stage: Stage::Count,
-                    result: TrialResult::Code(0),
                     fresh_process: Some(true),
                     hmm_disabled: facts.module.uvm_disable_hmm.value().copied(),
-                    seconds: None,
-                    traced: false,
-                    what: attribute.to_owned(),
-                    under: None,
-                    origin,
+                    ..Trial::new(Stage::Count, TrialResult::Code(0), attribute, origin)
                 });
             }
         }

@@ -115,15 +115,10 @@ fn push(line: &Line<'_>, facts: &mut Facts, stage: Stage, result: TrialResult, w
         None
     };
     facts.cuda.trials.push(Trial {
-        stage,
-        result,
         fresh_process,
         hmm_disabled: facts.module.uvm_disable_hmm.value().copied(),
-        seconds: None,
-        traced: false,
-        what: what.to_owned(),
         under: condition(line, result),
-        origin: line.origin(),
+        ..Trial::new(stage, result, what, line.origin())
     });
 }
 

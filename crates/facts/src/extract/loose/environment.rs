@@ -124,14 +124,14 @@ fn variable(line: &Line<'_>, facts: &mut Facts) {
     if super::statement::condition(line.text).is_some() {
         return;
     }
-    let empty = in_a_shell(found.get(0).map_or("", |all| all.as_str()), name, value);
+    let empty = is_empty_in_a_shell(found.get(0).map_or("", |all| all.as_str()), name, value);
     let value = if empty { "" } else { value.trim_matches(['"', '\'', ',']) }.to_owned();
     facts.mentions_gpu = true;
     facts.process.env.entry(name.to_owned()).or_insert_with(|| Seen::new(value, line.origin()));
 }
 
 /// `CUDA_VISIBLE_DEVICES= julia` gives the program an empty value; `CUDA_VISIBLE_DEVICES= 0` is prose.
-fn in_a_shell(assignment: &str, name: &str, value: &str) -> bool {
+fn is_empty_in_a_shell(assignment: &str, name: &str, value: &str) -> bool {
     let behind = assignment.split_once(name).map_or("", |(_, behind)| behind);
     let is_value = value.starts_with(|ch: char| ch.is_ascii_digit() || "\"'-/$".contains(ch))
         || ["GPU-", "MIG-", "NoDevFiles", "none", "all", "void"]

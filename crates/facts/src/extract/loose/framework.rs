@@ -62,7 +62,7 @@ pub(super) fn read_prose(line: &Line<'_>, facts: &mut Facts) {
     let told = super::statement::sentences(line.text)
         .any(|said| matches(&FINDS_NONE, said) && !matches(&OF_ANOTHER_KIND, said));
     let message = FrameworkMessage::FindsNoGpu;
-    if told && !facts.framework.messages.iter().any(|(known, _)| *known == message) {
+    if told && facts.framework.said(&message).is_none() {
         facts.framework.messages.push((message, line.origin()));
     }
 }
@@ -77,7 +77,7 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     let message = FrameworkMessage::FindsNoGpu;
     if matches(&PRINTS_NONE, line.text)
         && nvabi::error_text::in_line(line.text).is_none()
-        && !facts.framework.messages.iter().any(|(known, _)| *known == message)
+        && facts.framework.said(&message).is_none()
     {
         facts.mentions_gpu = true;
         facts.framework.messages.push((message, line.origin()));

@@ -1,9 +1,9 @@
-//! What PyTorch tells of a GPU's memory when it gets none.
+//! What PyTorch tells of a GPU's memory when it gets none, and TensorFlow as it starts.
 
 use regex::Captures;
 
 use super::Line;
-use super::pattern::{captures, pattern};
+use super::pattern::{captures, matches, pattern};
 use crate::model::Facts;
 use crate::model::share::MemoryAccount;
 use crate::observed::Seen;
@@ -26,6 +26,11 @@ pattern! {
     AT_START = r"(?i)\btotal ?memory: (?P<total>[\d.]+)(?P<total_unit>[KMGT]iB)\s+free ?memory: (?P<free>[\d.]+)(?P<free_unit>[KMGT]iB)"
 }
 
+pattern! {
+    /// How its last line, or the only one, ends up.
+    FREE = r"(?i)\bfree ?memory: "
+}
+
 /// The lines that TensorFlow writes, of which the second belongs to the first.
 pub(super) fn at_start(item: &RawItem, text: &str, facts: &mut Facts) {
     if facts.share.memory_account.is_some()
@@ -36,10 +41,12 @@ pub(super) fn at_start(item: &RawItem, text: &str, facts: &mut Facts) {
     let mut before = "";
     for (number, line) in crate::parse::numbered(text) {
         let line = super::bounded(line);
-        let both = format!("{before} {line}");
-        if let Some(found) = captures(&AT_START, &both) {
-            enter(&found, &Line { item, number, text: line }, facts);
-            return;
+        if matches(&FREE, line) {
+            let both = format!("{before} {line}");
+            if let Some(found) = captures(&AT_START, &both) {
+                enter(&found, &Line { item, number, text: line }, facts);
+                return;
+            }
         }
         before = line;
     }
@@ -82,7 +89,7 @@ mod tests {
 
     #[test]
     fn both_wordings() {
-        assert!([&OLDER, &NEWER, &AT_START].iter().all(|pattern| pattern.is_some()));
+        assert!([&OLDER, &NEWER, &AT_START, &FREE].iter().all(|pattern| pattern.is_some()));
         let others = |text: &str| {
             let account = lines_of(text).share.memory_account;
             account.map(|seen| seen.value.others_mib().round())

@@ -84,15 +84,9 @@ fn experiment(line: &Line<'_>, facts: &mut Facts) {
         return;
     }
     facts.cuda.trials.push(Trial {
-        stage: Stage::Init,
-        result,
-        fresh_process: None,
         hmm_disabled: by_switch.then_some(true),
-        seconds: None,
-        traced: false,
-        what: "CUDA".to_owned(),
         under: Some(under),
-        origin: line.origin(),
+        ..Trial::new(Stage::Init, result, "CUDA", line.origin())
     });
 }
 

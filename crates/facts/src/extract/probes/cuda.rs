@@ -80,16 +80,12 @@ pub(super) fn trial(run: &ProbeRun) -> Option<Trial> {
         (None, Outcome::NotStarted | Outcome::Malformed) => return None,
     };
     let seconds = run.call("cuInit").map(|call| call.ms / 1000.0);
+    let origin = failed.map_or_else(|| run.origin.clone(), |call| call.origin.clone());
     Some(Trial {
-        stage: at,
-        result,
         fresh_process: Some(true),
-        hmm_disabled: None,
         seconds,
         traced: run.traced,
-        what,
-        under: None,
-        origin: failed.map_or_else(|| run.origin.clone(), |call| call.origin.clone()),
+        ..Trial::new(at, result, &what, origin)
     })
 }
 

@@ -74,17 +74,8 @@ fn controls(facts: &mut Facts) {
 }
 
 fn trial(run: &Run, under: Option<String>, origin: &Origin) -> Trial {
-    Trial {
-        stage: run.stage,
-        result: run.result,
-        fresh_process: Some(true),
-        hmm_disabled: None,
-        seconds: None,
-        traced: false,
-        what: run.what.clone(),
-        under,
-        origin: origin.clone(),
-    }
+    let fresh_process = Some(true);
+    Trial { fresh_process, under, ..Trial::new(run.stage, run.result, &run.what, origin.clone()) }
 }
 
 /// CUDA with one GPU alone is a trial under a condition, as a person would tell it.

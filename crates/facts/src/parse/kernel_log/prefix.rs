@@ -119,10 +119,8 @@ fn facility(text: &str) -> Option<(Option<Stamp>, &str)> {
     let (name, rest) = text.split_once(':')?;
     let (level, after) = rest.split_once(':')?;
     let known = matches!(name.trim_end(), "kern" | "user" | "daemon" | "syslog");
-    let levels = ["emerg", "alert", "crit", "err", "warn", "notice", "info", "debug"];
-    let level = level.trim();
-    let level = if level == "warning" { "warn" } else { level };
-    (known && levels.contains(&level)).then_some((None, after))
+    let levels = ["emerg", "alert", "crit", "err", "warn", "warning", "notice", "info", "debug"];
+    (known && levels.contains(&level.trim())).then_some((None, after))
 }
 
 fn weekday(text: &str) -> Option<&str> {

@@ -69,8 +69,8 @@ impl LogScanner {
 
     /// Reads many lines at once, and hands on those that say something.
     ///
-    /// Equal to calling [`LogScanner::line`] for each line of the kernel's, and faster where most lines say
-    /// nothing: what lies between two literals is only searched for line ends.
+    /// Equal to calling [`LogScanner::line`] for each line of the kernel's, and faster where most
+    /// lines say nothing: what lies between two literals is only searched for line ends.
     pub fn text(&mut self, text: &[u8], mut keep: impl FnMut(ParsedLine)) {
         let mut rest = text;
         // Escapes may stand within a literal, so that lines with any are read one by one.
@@ -119,11 +119,12 @@ impl LogScanner {
     /// Reads one line, with or without its end. `None` for a line that says nothing here.
     pub fn line(&mut self, line: &[u8]) -> Option<ParsedLine> {
         self.number = self.number.saturating_add(1);
-        self.read(line)
+        self.read(line.get(..LINE_LIMIT_BYTES).unwrap_or(line))
     }
 
+    /// Reads a line that was counted and cut already.
     fn read(&mut self, line: &[u8]) -> Option<ParsedLine> {
-        let line = without_escapes(line.get(..LINE_LIMIT_BYTES).unwrap_or(line));
+        let line = without_escapes(line);
         if self.first_stamp.is_none() && self.number <= LINES_WITH_FIRST_STAMP {
             self.first_stamp = prefix::split(&String::from_utf8_lossy(&line)).0;
         }

@@ -100,9 +100,7 @@ fn weigh(facts: &Facts) -> Weighing {
 /// JAX finds no accelerator. Where another framework lists the GPU in the same surroundings, it is
 /// JAX's own package that lacks CUDA.
 fn no_accelerator(facts: &Facts, weighing: &mut Weighing) {
-    let mut messages = facts.framework.messages.iter();
-    let none = messages.find(|(message, _)| *message == FrameworkMessage::NoAccelerator);
-    let Some((_, origin)) = none else { return };
+    let Some(origin) = facts.framework.said(&FrameworkMessage::NoAccelerator) else { return };
     let listed = facts.framework.gpu_listed.as_seen().map(|seen| &seen.origin);
     let strength = if listed.is_some() { Strong } else { Weak };
     weighing.supports(strength, "the framework finds no GPU and goes on without", origin);

@@ -70,8 +70,7 @@ fn weigh(facts: &Facts) -> Weighing {
         let statement = format!("cuInit answers {number}, and it fails beneath any runtime");
         weighing.objects(Strong, statement, &trial.origin);
     }
-    let with_own = facts.process.tried(|lever| lever == Lever::DriverLibrary);
-    if let Some((_, origin)) = with_own.filter(|(attempt, _)| attempt.helped)
+    if let Some(origin) = facts.process.helped_by(Lever::DriverLibrary)
         && !weighing.support.is_empty()
     {
         let statement = "it works once the driver's own libcuda is put in front";
@@ -100,8 +99,8 @@ fn messages(facts: &Facts, weighing: &mut Weighing) {
 
 /// A program that asks libcuda for a call by name, and a libcuda that does not have it yet.
 fn lacks_call(library: &str, symbol: &str, origin: &Origin, weighing: &mut Weighing) {
-    let file = library.rsplit('/').next().unwrap_or(library);
-    if super::is_drivers(file) {
+    if super::is_drivers(library) {
+        let file = super::file_name(library);
         let statement = format!("{file} has no {symbol}, which the program asks for");
         weighing.supports(Strong, statement, origin);
     }

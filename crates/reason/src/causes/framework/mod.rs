@@ -22,8 +22,14 @@ fn framework_cuda(facts: &Facts) -> Option<(String, Seen<CudaVersion>)> {
     })
 }
 
-/// Whether a library by its file name is one of the driver's own.
-fn is_drivers(file: &str) -> bool {
+/// The name of a library's file.
+fn file_name(library: &str) -> &str {
+    library.rsplit('/').next().unwrap_or(library)
+}
+
+/// Whether a library is one of the driver's own.
+fn is_drivers(library: &str) -> bool {
+    let file = file_name(library);
     file.starts_with("libcuda.so") || file.starts_with("libnvidia-")
 }
 

@@ -81,8 +81,8 @@ fn messages(facts: &Facts, weighing: &mut Weighing) {
 /// A symbol of the framework that an extension wants and the installed framework does not have.
 fn undefined(library: &str, symbol: &str, origin: &Origin, weighing: &mut Weighing) {
     let of_framework = ["c10", "torch", "at6", "N2at"].iter().any(|part| symbol.contains(part));
-    let file = library.rsplit('/').next().unwrap_or(library);
-    if super::is_drivers(file) || facts::parse::maps::is_interposer(library) {
+    let file = super::file_name(library);
+    if super::is_drivers(library) || facts::parse::maps::is_interposer(library) {
         return;
     }
     if of_framework {

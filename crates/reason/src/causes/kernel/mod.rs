@@ -14,11 +14,6 @@ pub(super) mod module_not_built;
 pub(super) mod nouveau_bound;
 pub(super) mod signature_rejected;
 
-/// WSL and Tegra bring the driver's kernel side in other ways.
-fn has_other_driver(facts: &Facts) -> bool {
-    facts.host.wsl.value() == Some(&true) || facts.host.tegra.value() == Some(&true)
-}
-
 /// A module that runs was built, found and taken. Returns whether that rules the cause out.
 fn ruled_out_by_running(facts: &Facts, weighing: &mut Weighing) -> bool {
     if let Some(origin) = readings::module_runs(facts) {

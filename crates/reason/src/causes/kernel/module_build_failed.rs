@@ -4,8 +4,7 @@ use facts::model::module_message::{BuildFault, ModuleMessage};
 use facts::{Facts, Layer, Seen};
 
 use super::{
-    OnDisk, driver_absent, has_other_driver, install_headers, may_be_running, on_disk, rebuild,
-    ruled_out_by_running,
+    OnDisk, driver_absent, install_headers, may_be_running, on_disk, rebuild, ruled_out_by_running,
 };
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
@@ -61,7 +60,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 };
 
 fn weigh(facts: &Facts) -> Weighing {
-    if has_other_driver(facts) {
+    if machine::has_other_driver(facts) {
         return Weighing::not_applicable();
     }
     let mut weighing = Weighing::new();

@@ -5,8 +5,8 @@ use facts::version::KernelRelease;
 use facts::{Facts, Layer, Origin};
 
 use super::{
-    OnDisk, driver_absent, has_other_driver, install_headers, may_be_running, on_disk, rebuild,
-    ruled_out_by_running, surely_in_container,
+    OnDisk, driver_absent, install_headers, may_be_running, on_disk, rebuild, ruled_out_by_running,
+    surely_in_container,
 };
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
@@ -65,7 +65,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
-    if has_other_driver(facts) {
+    if machine::has_other_driver(facts) {
         return Weighing::not_applicable();
     }
     if ruled_out_by_running(facts, &mut weighing) {

@@ -3,7 +3,7 @@
 use facts::model::log::LogEvent;
 use facts::{Facts, Layer, Origin};
 
-use super::{driver_absent, has_other_driver};
+use super::driver_absent;
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::machine::{self, Distribution};
@@ -66,7 +66,7 @@ fn is_other(driver: &str) -> bool {
 
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
-    if has_other_driver(facts) {
+    if machine::has_other_driver(facts) {
         return Weighing::not_applicable();
     }
     if let Some(origin) = readings::cuda_works(facts) {

@@ -3,7 +3,7 @@
 use facts::model::module_message::{ModuleMessage, Refusal};
 use facts::{Facts, Layer, Origin, Seen};
 
-use super::{OnDisk, driver_absent, has_other_driver, on_disk, ruled_out_by_running};
+use super::{OnDisk, driver_absent, on_disk, ruled_out_by_running};
 use crate::cause::{Cause, LookAlike};
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::machine::{self, Distribution};
@@ -58,7 +58,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
-    if has_other_driver(facts) {
+    if machine::has_other_driver(facts) {
         return Weighing::not_applicable();
     }
     if ruled_out_by_running(facts, &mut weighing) {

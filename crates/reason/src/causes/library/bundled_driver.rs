@@ -75,7 +75,7 @@ fn weigh(facts: &Facts) -> Weighing {
     if let Some(weighing) = in_the_image(facts) {
         return weighing;
     }
-    if facts.host.wsl.value() == Some(&true) {
+    if machine::is_wsl(facts) {
         return Weighing::not_applicable();
     }
     let mut weighing = Weighing::new();

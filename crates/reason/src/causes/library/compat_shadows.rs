@@ -1,6 +1,7 @@
 //! `library.compat-shadows`
 
 use facts::model::library::{LibraryFile, LibraryKind};
+use facts::model::process::Lever;
 use facts::version::DriverVersion;
 use facts::{Facts, Layer, Seen};
 
@@ -68,7 +69,7 @@ fn weigh(facts: &Facts) -> Weighing {
         let statement = "cuInit answers 803: libcuda and the module are of different releases";
         weighing.supports(Moderate, statement, &trial.origin);
         cured_by_order(facts, &mut weighing);
-        if let Some(origin) = super::another_image_works(facts) {
+        if let Some(origin) = facts.process.helped_by(Lever::OtherImage) {
             let statement = "another image works on the same machine: this one brings the libcuda";
             weighing.supports(Moderate, statement, origin);
         }

@@ -11,6 +11,7 @@ use super::{folder, right_one};
 use crate::cause::{Cause, LookAlike};
 use crate::causes::sandbox;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
+use crate::machine;
 use crate::need::Need;
 use crate::readings::{self, code};
 use crate::remedy::{Impact, Place, Remedy};
@@ -161,10 +162,8 @@ fn ends_early(facts: &Facts, weighing: &mut Weighing) {
 /// 35 is also what the runtime library says by itself where it finds no libcuda. Then it works once
 /// the driver's own is put in front.
 fn found_by_hand(facts: &Facts, cuda: &Sought, weighing: &mut Weighing) {
-    let told = facts.process.tried(|lever| lever == Lever::DriverLibrary);
-    let Some((_, origin)) = told.filter(|(attempt, _)| attempt.helped && cuda.missed) else {
-        return;
-    };
+    let told = facts.process.helped_by(Lever::DriverLibrary);
+    let Some(origin) = told.filter(|_| cuda.missed) else { return };
     if let Some(trial) = facts.cuda.init_failures(code::INSUFFICIENT_DRIVER).next() {
         let statement = "35 is what the runtime says where it finds no libcuda";
         weighing.supports(Moderate, statement, &trial.origin);
@@ -220,7 +219,7 @@ fn elsewhere(facts: &Facts, cuda: &Sought, weighing: &mut Weighing) {
 
 fn neighbours(facts: &Facts, weighing: &mut Weighing) {
     // There the driver is Windows', and no module of the kernel's.
-    if is_wsl(facts) {
+    if machine::is_wsl(facts) {
         return;
     }
     if let Some(origin) = readings::module_loaded(facts) {
@@ -277,7 +276,7 @@ fn cuda_answered(facts: &Facts) -> Option<Origin> {
 
 fn remedy(facts: &Facts) -> Remedy {
     let container = sandbox::container(facts).is_some() && !sandbox::in_lxc(facts);
-    let remedy = match (container, is_wsl(facts)) {
+    let remedy = match (container, machine::is_wsl(facts)) {
         (true, _) => in_container(facts),
         (false, true) => in_wsl(),
         (false, false) => on_the_machine(facts),
@@ -303,10 +302,6 @@ fn in_container(facts: &Facts) -> Remedy {
         sandbox::request_gpus(facts, remedy)
     };
     remedy.undo("start the container with the former options")
-}
-
-fn is_wsl(facts: &Facts) -> bool {
-    facts.host.wsl.value() == Some(&true)
 }
 
 fn in_wsl() -> Remedy {

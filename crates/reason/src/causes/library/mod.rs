@@ -28,12 +28,6 @@ fn with_own_library(facts: &Facts) -> Option<(bool, &Origin)> {
     attempt.controlled.then_some((attempt.helped, origin))
 }
 
-/// Where it is told that another image works on the same machine.
-pub(in crate::causes) fn another_image_works(facts: &Facts) -> Option<&Origin> {
-    let (attempt, origin) = facts.process.tried(|lever| lever == Lever::OtherImage)?;
-    attempt.helped.then_some(origin)
-}
-
 /// The folder of a path.
 fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)

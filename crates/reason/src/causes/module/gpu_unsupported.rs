@@ -113,24 +113,24 @@ fn refused(facts: &Facts, event: &LogEvent, weighing: &mut Weighing) {
         _ => Range::Unknown,
     };
     let said = format!("the driver logged that {named} does not support the GPU");
-    match (range, known) {
-        (Range::Outside(why), _) => {
+    match (range, known, gpu_state::vgpu_guest(facts)) {
+        (Range::Outside(why), ..) => {
             weighing.supports(Strong, said, &event.origin);
             weighing.confirms(why, &event.origin);
         }
-        (Range::Inside, Some(_)) if gpu_state::vgpu_guest(facts).is_some() => {
+        (Range::Inside, Some(_), Some(guest)) => {
             weighing.supports(Strong, said, &event.origin);
-            if let Some(origin) = gpu_state::vgpu_guest(facts) {
-                let statement = "a vGPU, which looks like its GPU, and which the driver of \
-                    machines does not drive";
-                weighing.supports(Moderate, statement, &origin);
-            }
+            let statement =
+                "a vGPU, which looks like its GPU, and which the driver of machines does not drive";
+            weighing.supports(Moderate, statement, &guest);
         }
-        (Range::Inside, Some(id)) if may_be_shared(facts, id.product_name.unwrap_or(id.name)) => {
+        (Range::Inside, Some(id), None)
+            if may_be_shared(facts, id.product_name.unwrap_or(id.name)) =>
+        {
             weighing.supports(Strong, said, &event.origin);
             weighing.needs(Need::VgpuVersions);
         }
-        (Range::Inside, Some(id)) => {
+        (Range::Inside, Some(id), None) => {
             weighing.supports(Moderate, said, &event.origin);
             let name = id.product_name.unwrap_or(id.name);
             let statement = format!("{named} lists {name}, which did not read as itself");

@@ -1,11 +1,11 @@
 //! `module.version-skew`
 
 use facts::model::library::LibraryFile;
+use facts::model::process::Lever;
 use facts::version::DriverVersion;
 use facts::{Facts, Layer, Observed, Origin, Seen};
 
 use crate::cause::{Cause, LookAlike};
-use crate::causes::library;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::machine;
 use crate::need::Need;
@@ -71,7 +71,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 };
 
 fn weigh(facts: &Facts) -> Weighing {
-    if facts.host.wsl.value() == Some(&true) {
+    if machine::is_wsl(facts) {
         // The module is in Windows there, and its version is another system's.
         return Weighing::not_applicable();
     }
@@ -86,7 +86,7 @@ fn weigh(facts: &Facts) -> Weighing {
     lacking(facts, &sides, &mut weighing);
     if !weighing.support.is_empty() {
         disk(facts, &mut weighing);
-        if let Some(origin) = library::another_image_works(facts) {
+        if let Some(origin) = facts.process.helped_by(Lever::OtherImage) {
             let statement = "another image works on the same machine, with the same module";
             weighing.objects(Strong, statement, origin);
         }

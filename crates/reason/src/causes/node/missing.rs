@@ -107,7 +107,7 @@ fn by_the_engine(facts: &Facts, weighing: &mut Weighing) {
     let statement =
         format!("the engine is to pass {} on, and its host has no such node", seen.value);
     weighing.supports(Strong, statement, &seen.origin);
-    if let Some(origin) = engine::cured_by(facts, &["nvidia-modprobe", "nvidia-smi"]) {
+    if let Some(origin) = after_a_tool(facts) {
         let statement = "it starts once a tool of the driver has made the nodes on the host";
         weighing.supports(Moderate, statement, origin);
     }
@@ -119,11 +119,16 @@ fn made_by_a_tool(facts: &Facts, weighing: &mut Weighing) {
     if readings::cuda_works(facts).is_some() {
         return;
     }
-    if let Some(origin) = engine::cured_by(facts, &["nvidia-modprobe", "nvidia-smi"]) {
+    if let Some(origin) = after_a_tool(facts) {
         let statement = "it starts once a tool of the driver, which makes nodes, has run";
         weighing.supports(Moderate, statement, origin);
         weighing.needs(Need::NodeListing);
     }
+}
+
+/// Where it is told to start once a tool that makes nodes has run.
+fn after_a_tool(facts: &Facts) -> Option<&Origin> {
+    engine::cured_by(facts, &["nvidia-modprobe", "nvidia-smi"])
 }
 
 /// A node that the container tools looked for on the host.

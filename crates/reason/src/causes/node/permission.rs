@@ -75,8 +75,7 @@ fn weigh(facts: &Facts) -> Weighing {
         // Root also has another environment, and makes nodes that are missing.
         weighing.supports(Moderate, "it works as root", origin);
     }
-    let with_group = facts.process.tried(|lever| lever == Lever::NodeGroup);
-    if let Some((_, origin)) = with_group.filter(|(attempt, _)| attempt.helped) {
+    if let Some(origin) = facts.process.helped_by(Lever::NodeGroup) {
         weighing.supports(Strong, "it works once the user is in the nodes' group", origin);
     }
     let refused = refused_nodes(facts);

@@ -62,12 +62,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 
 /// Codes that NVML makes of a control node that leads nowhere (ENXIO, ENODEV, ENOTTY).
 const NVML_CODES: [i64; 3] =
-    [code::NVML_DRIVER_NOT_LOADED, code::NVML_UNKNOWN, NVML_OPERATING_SYSTEM];
-
-/// What NVML answers root where a plain file is mounted in nvidiactl's place, as LXC does for
-/// `create=file` when the host has no node yet; it answers other users 999 (measured with
-/// libnvidia-ml 550.163.01).
-const NVML_OPERATING_SYSTEM: i64 = 17;
+    [code::NVML_DRIVER_NOT_LOADED, code::NVML_UNKNOWN, code::NVML_OPERATING_SYSTEM];
 
 fn weigh(facts: &Facts) -> Weighing {
     let mut weighing = Weighing::new();
@@ -82,11 +77,13 @@ fn weigh(facts: &Facts) -> Weighing {
     weighing
 }
 
-/// A container whose nodes nobody has listed, and NVML's word on a file in nvidiactl's place.
+/// A container whose nodes nobody has listed. NVML answers root 17 where a plain file is mounted in
+/// nvidiactl's place, as LXC does for `create=file` when the host has no node yet; it answers other
+/// users 999 (measured with libnvidia-ml 550.163.01).
 fn plain_file(facts: &Facts, weighing: &mut Weighing) {
     let unseen = !facts.node.at("/dev/nvidiactl").is_seen();
-    let elsewhere = facts.host.wsl.value() == Some(&true) || !machine::in_container(facts);
-    if let Some(origin) = readings::nvml_failed_with(facts, NVML_OPERATING_SYSTEM)
+    let elsewhere = machine::is_wsl(facts) || !machine::in_container(facts);
+    if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_OPERATING_SYSTEM)
         && unseen
         && !elsewhere
     {

@@ -8,7 +8,7 @@ use crate::evidence::Strength::{Moderate, Strong, Weak};
 use crate::gpu_state;
 use crate::machine;
 use crate::need::Need;
-use crate::readings;
+use crate::readings::{self, code};
 use crate::remedy::{Impact, Place, Remedy};
 use crate::symptom::SymptomId;
 use crate::weigh::Weighing;
@@ -139,12 +139,13 @@ fn lines(facts: &Facts, weighing: &mut Weighing) {
 }
 
 /// NVML_ERROR_GPU_IS_LOST, for one GPU or as a program tells it.
-const NVML_GPU_IS_LOST: i64 = 15;
-
 fn answers(facts: &Facts, weighing: &mut Weighing) {
-    let lost =
-        facts.nvml.queries.iter().find(|query| query.result == NvmlResult::Code(NVML_GPU_IS_LOST));
-    let told = readings::nvml_failed_with(facts, NVML_GPU_IS_LOST);
+    let lost = facts
+        .nvml
+        .queries
+        .iter()
+        .find(|query| query.result == NvmlResult::Code(code::NVML_GPU_IS_LOST));
+    let told = readings::nvml_failed_with(facts, code::NVML_GPU_IS_LOST);
     if let Some(origin) = lost.map(|query| query.origin.clone()).or(told) {
         weighing.supports(Strong, "NVML answers 15: the GPU is lost", &origin);
     }

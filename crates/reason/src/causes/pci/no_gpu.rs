@@ -54,9 +54,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 };
 
 fn weigh(facts: &Facts) -> Weighing {
-    let elsewhere =
-        facts.host.wsl.value() == Some(&true) || facts.host.tegra.value() == Some(&true);
-    if elsewhere {
+    if machine::has_other_driver(facts) {
         return Weighing::not_applicable();
     }
     let mut weighing = Weighing::new();

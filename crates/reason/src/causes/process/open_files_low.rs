@@ -57,9 +57,6 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 
 const NAME: &str = "Max open files";
 
-/// NVML_ERROR_OPERATING_SYSTEM
-const NVML_OPERATING_SYSTEM: i64 = 17;
-
 /// At this limit cuInit still failed on a machine with two GPUs (driver 580, measured).
 const FAILS_WITH: u64 = 24;
 
@@ -120,7 +117,7 @@ fn failure(facts: &Facts) -> Option<(String, Origin)> {
     if let Some((code, origin)) = init_failed(facts, &codes) {
         return Some((format!("cuInit answers {code}"), origin));
     }
-    if let Some(origin) = readings::nvml_failed_with(facts, NVML_OPERATING_SYSTEM) {
+    if let Some(origin) = readings::nvml_failed_with(facts, code::NVML_OPERATING_SYSTEM) {
         return Some(("NVML answers 17".to_owned(), origin));
     }
     let fewer = facts.nvml.count.as_seen().filter(|seen| u64::from(seen.value) < gpus(facts));

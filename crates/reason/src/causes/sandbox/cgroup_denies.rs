@@ -67,16 +67,12 @@ fn weigh(facts: &Facts) -> Weighing {
         weigh_denied(facts, node, &mut weighing);
     }
     configuration(facts, &mut weighing);
-    if let Some((attempt, origin)) = facts.process.tried(|lever| lever == Lever::DevicePolicy)
-        && attempt.helped
-    {
+    if let Some(origin) = facts.process.helped_by(Lever::DevicePolicy) {
         let statement = "it works once the service's unit lets the device nodes in";
         weighing.supports(Strong, statement, origin);
     }
-    if let Some((attempt, origin)) = facts.process.tried(|lever| lever == Lever::OutsideUnit)
-        && attempt.helped
-        && denied.is_empty()
-    {
+    let by_hand = facts.process.helped_by(Lever::OutsideUnit);
+    if let Some(origin) = by_hand.filter(|_| denied.is_empty()) {
         // A unit also has another user, another environment, and starts earlier.
         let statement = "it works when a person starts it, and not as a service";
         weighing.supports(Moderate, statement, origin);

@@ -6,6 +6,7 @@ use facts::{Facts, Layer, Observed, Origin, Seen};
 use crate::cause::{Cause, LookAlike};
 use crate::engine;
 use crate::evidence::Strength::{Moderate, Strong, Weak};
+use crate::machine;
 use crate::need::Need;
 use crate::readings;
 use crate::remedy::{Impact, Place, Remedy};
@@ -104,7 +105,7 @@ fn enclosed(facts: &Facts, by_library: bool, weighing: &mut Weighing) {
         return;
     };
     // In WSL the desktop product's engine shares the driver with the distribution.
-    if facts.host.wsl.value() == Some(&true) {
+    if machine::is_wsl(facts) {
         return;
     }
     let statement = format!("the engine comes as {}, in a file system of its own", seen.value);

@@ -105,11 +105,7 @@ fn no_instance(facts: &Facts, on: &Origin, weighing: &mut Weighing) {
             let available = facts.framework.torch_available.as_seen()?;
             (!available.value).then(|| available.origin.clone())
         })
-        .or_else(|| {
-            let messages = facts.framework.messages.iter();
-            let mut found = messages.filter(|(said, _)| *said == FrameworkMessage::FindsNoGpu);
-            found.next().map(|(_, origin)| origin.clone())
-        });
+        .or_else(|| facts.framework.said(&FrameworkMessage::FindsNoGpu).cloned());
     let Some(nothing) = nothing else { return };
     let every = facts.nvml.gpus.iter().all(|gpu| gpu.value.mig == Some(true));
     let statement = "MIG mode is on and there is no MIG device";

@@ -51,7 +51,7 @@ pub(in crate::causes) static CAUSE: Cause = Cause {
 fn weigh(facts: &Facts) -> Weighing {
     let daemon = facts.share.mps_daemon.as_seen();
     let tried = facts.process.tried(|lever| lever == Lever::Mps);
-    let without = tried.filter(|(attempt, _)| attempt.helped).map(|(_, origin)| origin.clone());
+    let without = facts.process.helped_by(Lever::Mps).cloned();
     let only = said(facts, MpsStatement::OnlyWithMps).or(without);
     let pipe = facts.process.env("CUDA_MPS_PIPE_DIRECTORY");
     if daemon.is_none() && only.is_none() && !pipe.is_seen() {

@@ -34,17 +34,8 @@ pub(super) fn read(line: &Line<'_>, facts: &mut Facts) {
     }
     let known = facts.cuda.trials.iter().any(|trial| trial.failure_code() == Some(3));
     if matches(&RAISED, line.text) && !known {
-        facts.cuda.trials.push(Trial {
-            stage: Stage::Init,
-            result: TrialResult::Code(3),
-            fresh_process: None,
-            hmm_disabled: None,
-            seconds: None,
-            traced: false,
-            what: "a CUDA call".to_owned(),
-            under: None,
-            origin: line.origin(),
-        });
+        let result = TrialResult::Code(3);
+        facts.cuda.trials.push(Trial::new(Stage::Init, result, "a CUDA call", line.origin()));
     }
 }
 
